@@ -1,0 +1,63 @@
+"""What a benchmark is, and the table of those there are."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+
+Verdict = Literal["ok", "short", "skipped", "info"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Row:
+    """One measured number.
+
+    Parameters
+    ----------
+    instance
+        What was run, with its size and seed.
+    measure
+        What was measured.
+    value
+        The number in `unit`; None where the row is skipped.
+    limit
+        The stated number that it must not exceed; None where none is stated.
+    note
+        What else the reader should know.
+    """
+
+    instance: str
+    measure: str
+    value: float | None
+    unit: str
+    limit: float | None = None
+    note: str = ""
+
+    @property
+    def verdict(self) -> Verdict:
+        """Whether the stated number is reached."""
+        if self.value is None:
+            return "skipped"
+        if self.limit is None:
+            return "info"
+        return "ok" if self.value <= self.limit else "short"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Benchmark:
+    """A named set of measurements; `run` yields rows as they come, for one size or for all."""
+
+    name: str
+    text: str
+    sizes: tuple[str, ...]
+    run: Callable[[str | None], Iterator[Row]]
+
+
+def registry() -> Mapping[str, Benchmark]:
+    """All benchmarks by name."""
+    from benchmarks.spine import SPINE
+
+    return {benchmark.name: benchmark for benchmark in (SPINE,)}

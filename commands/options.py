@@ -1,0 +1,48 @@
+"""Parameters that several verbs share, declared once."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Annotated
+
+import typer
+
+
+class OutputFormat(StrEnum):
+    """How an answer is written to standard output."""
+
+    TABLE = "table"
+    JSON = "json"
+    YAML = "yaml"
+
+
+SpecArgument = Annotated[
+    str,
+    typer.Argument(metavar="SPEC", help="The cluster spec, a YAML file; - reads standard input."),
+]
+OutputOption = Annotated[
+    OutputFormat, typer.Option("--output", "-o", help="How to write the answer.")
+]
+MaxSizeOption = Annotated[
+    str | None,
+    typer.Option(
+        "--max-size",
+        metavar="QUANTITY",
+        help="Largest spec that is read, e.g. 128Mi (default 64Mi).",
+    ),
+]
+TimeLimitOption = Annotated[
+    str | None,
+    typer.Option(
+        "--time-limit",
+        metavar="DURATION",
+        help="Longest search, e.g. 30s or 2m; then the best plan so far is the answer.",
+    ),
+]
+WorkersOption = Annotated[
+    int | None,
+    typer.Option("--workers", min=1, help="Search threads; 1 makes runs repeatable."),
+]
+SeedOption = Annotated[
+    int | None, typer.Option("--seed", min=0, help="Seed of every random choice.")
+]

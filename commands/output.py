@@ -1,0 +1,74 @@
+"""How verbs hand over an answer: on standard output in the chosen format, or to a file."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+from commands.options import OutputFormat
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+
+def emit(output: OutputFormat, report: Mapping[str, Any], view: RenderableType) -> None:
+    """Write an answer to standard output.
+
+    Parameters
+    ----------
+    report
+        The answer for programs (JSON, YAML).
+    view
+        The same for people (table).
+    """
+    from report.console import show
+    from report.json_report import to_json
+    from report.yaml_report import to_yaml
+
+    if output is OutputFormat.TABLE:
+        show(view, sys.stdout)
+    else:
+        sys.stdout.write(to_json(report) if output is OutputFormat.JSON else to_yaml(report))
+
+
+def check_target(path: Path | None, option: str, suffix: str = "") -> None:
+    """Refuse a file that could not be written, before any long work begins.
+
+    Raises
+    ------
+    typer.BadParameter
+        The folder does not exist, the path is a folder, or the name has another suffix.
+    """
+    if path is None:
+        return
+    if suffix and path.suffix.lower() != suffix:
+        raise typer.BadParameter(f'"{path}" does not end in {suffix}', param_hint=option)
+    if path.is_dir():
+        raise typer.BadParameter(f'"{path}" is a folder', param_hint=option)
+    if not path.parent.is_dir():
+        raise typer.BadParameter(f'there is no folder "{path.parent}"', param_hint=option)
+
+
+def write_file(path: Path, text: str) -> None:
+    """Write a file whole or not at all: readers never see half of it.
+
+    Raises
+    ------
+    OSError
+        The file cannot be written; what was there before is still there.
+    """
+    target = path.resolve()
+    if target.exists() and not target.is_file():
+        target.write_text(text, encoding="utf-8")  # a pipe or a device cannot be replaced
+        return
+    draft = target.with_name(f".{target.name}.{os.getpid()}.tmp")
+    try:
+        draft.write_text(text, encoding="utf-8")
+        draft.replace(target)
+    finally:
+        draft.unlink(missing_ok=True)

@@ -1,0 +1,62 @@
+"""``solve SPEC``: the plan, what each tier reached, what waits and why."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from commands.options import (
+    MaxSizeOption,
+    OutputFormat,
+    OutputOption,
+    SeedOption,
+    SpecArgument,
+    TimeLimitOption,
+    WorkersOption,
+)
+
+
+def solve(
+    spec: SpecArgument,
+    policy: Annotated[
+        str,
+        typer.Option(
+            "--policy", metavar="NAME", help="cp-sat, a greedy baseline, or ORDER+PLACEMENT."
+        ),
+    ] = "cp-sat",
+    output: OutputOption = OutputFormat.TABLE,
+    save: Annotated[
+        Path | None,
+        typer.Option("--save", metavar="PLAN", help="Also write the plan, with its spec, as JSON."),
+    ] = None,
+    time_limit: TimeLimitOption = None,
+    workers: WorkersOption = None,
+    seed: SeedOption = None,
+    max_size: MaxSizeOption = None,
+) -> None:
+    """Place the pending jobs of a spec: a checked plan, with the proved bound of every tier.
+
+    The exit code is 4 where a job marked must is proved unable to run. Ctrl-C ends the search;
+    the best plan so far is then the answer.
+    """
+    from commands.errors import MustJobError
+    from commands.inputs import read_question
+    from commands.output import check_target, emit, write_file
+    from commands.policies import answer, check_policies
+    from report.json_report import plan_report, solve_report, to_json
+    from report.plan_view import solve_view
+    from solver.result import SolveStatus
+
+    check_target(save, "--save")
+    check_policies([policy], "--policy")
+    question = read_question(
+        spec, max_size=max_size, time_limit=time_limit, workers=workers, seed=seed
+    )
+    result = answer(question, policy)
+    if save is not None:
+        write_file(save, to_json(plan_report(result, question.text)))
+    emit(output, solve_report(result), solve_view(question.problem, result))
+    if result.status is SolveStatus.INFEASIBLE:
+        raise MustJobError(result.must_fail)

@@ -1,0 +1,1 @@
+"""What people and programs read: tables, JSON, YAML, pictures."""

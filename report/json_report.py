@@ -1,0 +1,202 @@
+"""Answers as plain dicts for programs: versioned, in a stable order, integers kept integers.
+
+A schema name changes only when a key changes its meaning or goes; keys may be added.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from typing import TYPE_CHECKING, Any
+
+from solver.comparison import first_gap
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from solver.result import ObjectiveTerm, Pending, QueueReport, SolveResult
+    from solver.solution import Placement
+
+SOLVE_SCHEMA = "unstrand/solve/v1"
+COMPARE_SCHEMA = "unstrand/compare/v1"
+
+DIGITS = 12
+"""Digits kept of a fraction: enough for any gap above 0 to stay above 0, without float noise."""
+
+
+def number(value: float) -> int | float | None:
+    """The value as JSON has it: whole numbers as integers, no infinity and no NaN.
+
+    Examples
+    --------
+    >>> number(12.0), number(0.1 + 0.2), number(float("inf"))
+    (12, 0.3, None)
+    """
+    if isinstance(value, int):
+        return value
+    if not math.isfinite(value):
+        return None
+    rounded = value if value.is_integer() else float(f"{value:.{DIGITS}g}")
+    return int(rounded) if rounded.is_integer() else rounded
+
+
+def numbers(table: Mapping[str, float]) -> dict[str, int | float | None]:
+    """`number` of every value."""
+    return {key: number(value) for key, value in table.items()}
+
+
+def solve_report(result: SolveResult) -> dict[str, Any]:
+    """The answer of ``solve`` (schema ``unstrand/solve/v1``).
+
+    `placements` has new starts only. `value` and `bound` are in the `unit` beside them;
+    amounts of queues are in milli-GPU, milli-CPU and MiB.
+    """
+    return {
+        "schema": SOLVE_SCHEMA,
+        "status": result.status.value,
+        "policy": result.policy,
+        "model": result.model,
+        "objectives": [_objective(term) for term in result.objectives],
+        "placements": [_placement(placement) for placement in result.plan.placements],
+        "pending": [_pending(waiting) for waiting in result.pending],
+        "evictions": [],
+        "moves": [],
+        "queues": [_queue(queue) for queue in result.queues],
+        "metrics": _metrics(result),
+        "timing": {
+            "build_s": number(result.timing.build_s),
+            "solve_s": number(result.timing.solve_s),
+            "verify_s": number(result.timing.verify_s),
+            "total_s": number(result.timing.total_s),
+        },
+        "notes": list(result.notes),
+    }
+
+
+def plan_report(result: SolveResult, spec_text: str) -> dict[str, Any]:
+    """A saved plan: ``solve``'s answer together with the text of the spec it answers."""
+    return {**solve_report(result), "spec": spec_text}
+
+
+def compare_report(results: Iterable[SolveResult]) -> dict[str, Any]:
+    """The answer of ``compare`` (schema ``unstrand/compare/v1``): one row per policy."""
+    return {"schema": COMPARE_SCHEMA, "rows": [compare_row(result) for result in results]}
+
+
+def compare_row(result: SolveResult) -> dict[str, Any]:
+    """One policy's row.
+
+    `gap_ratio` is that of the first step, in order, that is not proved optimal (0 if all are),
+    and `gap_step` its name.
+    """
+    metrics = result.metrics
+    gap = first_gap(result)
+    return {
+        "policy": result.policy,
+        "status": result.status.value,
+        "admitted_jobs": metrics.admitted_jobs,
+        "admitted_gpus": number(metrics.admitted_gpus),
+        "stranded_gpus": number(metrics.stranded_gpus),
+        "stranded_by_shape": numbers(metrics.stranded_by_shape),
+        "fragmentation_gpus": number(metrics.fragmentation_gpus),
+        "worst_dominant_share": number(metrics.worst_dominant_share),
+        "preemption_cost_gpu_s": metrics.preemption_cost_gpu_s,
+        "topology_cost": number(metrics.topology_cost),
+        "total_s": number(result.timing.total_s),
+        "gap_ratio": 0 if gap is None else number(gap.gap_ratio),
+        "gap_step": None if gap is None else step_name(gap),
+    }
+
+
+def step_name(term: ObjectiveTerm) -> str:
+    """Tier, priority level and step of an objective, as far as they say anything.
+
+    Examples
+    --------
+    >>> from solver.result import ObjectiveTerm
+    >>> step_name(
+    ...     ObjectiveTerm(
+    ...         name="priority",
+    ...         level=10,
+    ...         step="started",
+    ...         sense="max",
+    ...         unit="milli-GPU",
+    ...         value=0,
+    ...         bound=0,
+    ...     )
+    ... )
+    'priority 10 started'
+    """
+    tier = term.name if term.level is None else f"{term.name} {term.level}"
+    return f"{tier} {term.step}"
+
+
+def to_json(report: Mapping[str, Any]) -> str:
+    """The report as indented JSON with a final newline."""
+    return json.dumps(report, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+
+
+def _objective(term: ObjectiveTerm) -> dict[str, Any]:
+    return {
+        "name": term.name,
+        "level": term.level,
+        "step": term.step,
+        "sense": term.sense,
+        "unit": term.unit,
+        "value": number(term.value),
+        "bound": number(term.bound),
+        "gap_ratio": number(term.gap_ratio),
+    }
+
+
+def _placement(placement: Placement) -> dict[str, Any]:
+    return {
+        "job": placement.job,
+        "role": placement.role,
+        "replica": placement.replica,
+        "node": placement.node,
+        "gpus": list(placement.gpus),
+        "instances": [],
+        "share_milli": placement.share_milli,
+    }
+
+
+def _pending(waiting: Pending) -> dict[str, Any]:
+    return {
+        "job": waiting.job,
+        "reason": waiting.reason,
+        "text": waiting.text,
+        "facts": dict(waiting.facts),
+    }
+
+
+def _queue(queue: QueueReport) -> dict[str, Any]:
+    return {
+        "name": queue.name,
+        "quota": dict(queue.quota),
+        "demand": dict(queue.demand),
+        "used": dict(queue.used),
+        "entitled": dict(queue.entitled),
+        "dominant_share": number(queue.dominant_share),
+        "borrowed_from": dict(queue.borrowed_from),
+    }
+
+
+def _metrics(result: SolveResult) -> dict[str, Any]:
+    m = result.metrics
+    return {
+        "admitted_jobs": m.admitted_jobs,
+        "admitted_gpus": number(m.admitted_gpus),
+        "pending_jobs": m.pending_jobs,
+        "pending_gpus": number(m.pending_gpus),
+        "free_gpus": number(m.free_gpus),
+        "stranded_gpus": number(m.stranded_gpus),
+        "stranded_by_shape": numbers(m.stranded_by_shape),
+        "stranded_by_cause": numbers(m.stranded_by_cause),
+        "fragmentation_gpus": number(m.fragmentation_gpus),
+        "utilization_ratio": number(m.utilization_ratio),
+        "worst_dominant_share": number(m.worst_dominant_share),
+        "topology_cost": number(m.topology_cost),
+        "topology_cost_by_step": numbers(m.topology_cost_by_step),
+        "preemption_cost_gpu_s": m.preemption_cost_gpu_s,
+    }

@@ -1,0 +1,137 @@
+"""solve(problem): one call that picks the policy, checks the plan and says what was proved."""
+
+from __future__ import annotations
+
+import time
+
+from solver import greedy
+from solver.figures import measure_cluster, report_queues
+from solver.options import SolveOptions
+from solver.problem import Problem
+from solver.progress import Progress, ProgressListener
+from solver.reasons import pending
+from solver.result import SolveResult, SolveStatus, Timing
+from solver.solution import Plan
+from solver.tiers import Ruler, must_runs
+from solver.verify import Violation, verify
+
+CP_SAT = "cp-sat"
+
+
+class PlanViolationError(RuntimeError):
+    """A policy made a plan that breaks a rule. It is our bug; the plan must not be used."""
+
+    def __init__(self, policy: str, violations: list[Violation]) -> None:
+        self.policy, self.violations = policy, tuple(violations)
+        shown = "; ".join(violation.text for violation in violations[:3])
+        super().__init__(f"{policy}: the plan breaks {len(violations)} rule(s): {shown}")
+
+
+def solve(
+    problem: Problem,
+    options: SolveOptions | None = None,
+    policy: str = CP_SAT,
+    progress: ProgressListener | None = None,
+) -> SolveResult:
+    """Place the pending jobs of a problem.
+
+    Parameters
+    ----------
+    policy
+        ``cp-sat``, or the name of a greedy baseline such as ``best-fit`` or ``drf+first-fit``.
+    progress
+        Told the best value and bound so far while CP-SAT searches.
+
+    Returns
+    -------
+    SolveResult
+        A plan that `verify` has found no fault in, never worse than that of any greedy baseline
+        when the policy is ``cp-sat``; with the bound proved for every step.
+
+    Raises
+    ------
+    PlanViolationError
+        A plan broke a rule.
+    solver.greedy.UnknownPolicyError
+        There is no such policy.
+    """
+    options = options or SolveOptions()
+    began = time.monotonic()
+    ruler = Ruler(problem)
+    notes: tuple[str, ...] = ()
+    if policy == CP_SAT:
+        from solver.cpsat.lexicographic import improve
+
+        incumbent = best_greedy(problem, ruler, options, progress)
+        improved = improve(
+            problem, ruler, incumbent, options, started_s=began, listener=progress
+        )
+        plan, bounds, notes = improved.plan, improved.bounds, improved.notes
+        build_s, solve_s = improved.build_s, improved.solve_s
+    else:
+        plan = greedy.place(problem, policy, options.seed)
+        bounds = tuple(ruler.limit(step) for step in ruler.steps)
+        build_s, solve_s = 0.0, time.monotonic() - began
+    checking = time.monotonic()
+    if violations := verify(problem, plan):
+        raise PlanViolationError(policy, violations)
+    verify_s = time.monotonic() - checking
+    terms = tuple(
+        step.term(value, bound)
+        for step, value, bound in zip(ruler.steps, ruler.measure(plan), bounds, strict=True)
+    )
+    must_fail = _must_fail(problem, plan)
+    status = SolveStatus.FEASIBLE
+    if must_fail and terms[0].value == terms[0].bound:
+        status = SolveStatus.INFEASIBLE
+    elif all(term.value == term.bound for term in terms):
+        status = SolveStatus.OPTIMAL
+    return SolveResult(
+        status=status,
+        policy=policy,
+        model="direct" if policy == CP_SAT else "greedy",
+        plan=plan,
+        objectives=terms,
+        pending=pending(problem, plan),
+        queues=report_queues(problem, plan),
+        metrics=measure_cluster(problem, plan, ruler),
+        timing=Timing(
+            build_s=build_s,
+            solve_s=solve_s,
+            verify_s=verify_s,
+            total_s=time.monotonic() - began,
+        ),
+        notes=notes,
+        must_fail=must_fail,
+    )
+
+
+def best_greedy(
+    problem: Problem,
+    ruler: Ruler,
+    options: SolveOptions,
+    progress: ProgressListener | None = None,
+) -> Plan:
+    """The best plan of all greedy baselines, in the lexicographic order of the steps.
+
+    Of equally good plans the first one stays, so the answer does not depend on chance. Baselines
+    stop being tried once half of the time is gone.
+    """
+    began = time.monotonic()
+    best, best_key = Plan(), ruler.key(Plan())
+    for name in greedy.POLICIES:
+        elapsed_s = time.monotonic() - began
+        if elapsed_s > options.time_limit_s / 2:
+            break
+        if progress:
+            message = f"greedy incumbent: {name}"
+            progress(Progress(elapsed_s=elapsed_s, tier=name, value=0, bound=0, message=message))
+        plan = greedy.place(problem, name, options.seed)
+        key = ruler.key(plan)
+        if key > best_key:
+            best, best_key = plan, key
+    return best
+
+
+def _must_fail(problem: Problem, plan: Plan) -> tuple[str, ...]:
+    return tuple(job.name for job in problem.jobs if job.must and not must_runs(job, plan))

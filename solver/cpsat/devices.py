@@ -1,0 +1,101 @@
+"""The GPUs of a node inside the model: counted where they are interchangeable, else by name.
+
+``sets[node, class, S]``
+    A replica of the class gets exactly the GPUs S (Boolean); only on nodes whose GPUs differ in
+    model or links (DGX-1V, PCIe pairs), see `constraints.gpu_sets`.
+``shares[node, class, gpu]``
+    Shares of the class on one GPU (integer), see `constraints.shares`.
+``open[node, gpu]``
+    An idle GPU is given to shares rather than to a whole-GPU replica (Boolean).
+
+A *class* is the part of a shape that says which GPUs will do; roles of one class are
+interchangeable as far as GPUs go, so these variables do not multiply with the roles.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import lru_cache
+
+from ortools.sat.python import cp_model
+
+from solver.cluster import Node
+from solver.cpsat.variables import Expr, Variables, weighted
+from solver.workload import Job, LinkRule, Shape
+from topology.scoring import GpuSet
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceClass:
+    """Which GPUs a replica may get; `job` is set where a whole job must share one island."""
+
+    shape: Shape
+    job: str = ""
+
+
+@lru_cache(maxsize=8192)
+def _gpu_part(shape: Shape) -> Shape:
+    required = shape.link is LinkRule.REQUIRED and shape.gpus > 1
+    return Shape(
+        gpus=shape.gpus,
+        share_milli=shape.share_milli,
+        share_memory_mib=shape.share_memory_mib,
+        gpu_models=shape.gpu_models,
+        link=LinkRule.REQUIRED if required else LinkRule.NONE,
+    )
+
+
+def device_class(job: Job, shape: Shape) -> DeviceClass:
+    """The class of a role's replicas."""
+    return DeviceClass(_gpu_part(shape), job.name if in_one_island(job) else "")
+
+
+def in_one_island(job: Job) -> bool:
+    """Whether the whole gang must stay in one NVLink island."""
+    rule = job.topology
+    return rule is not None and rule.required and rule.within == "island"
+
+
+def is_one_island(node: Node) -> bool:
+    """Whether all GPUs of the node are in a single NVLink island."""
+    return node.n_gpus <= 1 or node.topology.islands == (tuple(range(node.n_gpus)),)
+
+
+def islands(node: Node) -> tuple[GpuSet, ...]:
+    """The node's NVLink islands; a GPU without NVLink is one by itself."""
+    linked = node.topology.islands
+    inside = {gpu for island in linked for gpu in island}
+    lone = tuple((gpu,) for gpu in range(node.n_gpus) if gpu not in inside)
+    return (*linked, *lone)
+
+
+def names_gpus(variables: Variables, node: Node) -> bool:
+    """Whether the very GPUs matter on this node (otherwise they are counted)."""
+    if not node.topology.is_uniform:
+        return True
+    return not is_one_island(node) and any(
+        in_one_island(job) for job, _, _ in variables.on_node(node)
+    )
+
+
+@dataclass(frozen=True)
+class Devices:
+    """The GPU variables of a model, filled by the rules that create them."""
+
+    sets: dict[str, dict[DeviceClass, dict[GpuSet, cp_model.IntVar]]] = field(default_factory=dict)
+    shares: dict[str, dict[DeviceClass, dict[int, cp_model.IntVar]]] = field(default_factory=dict)
+    open: dict[str, dict[int, cp_model.IntVar]] = field(default_factory=dict)
+
+    def taking(self, node: Node, gpu: int) -> list[cp_model.IntVar]:
+        """The sets that contain a GPU."""
+        by_class = self.sets.get(node.name, {})
+        return [y for sets in by_class.values() for gpus, y in sets.items() if gpu in gpus]
+
+    def load_milli(self, variables: Variables, node: Node, gpu: int) -> Expr:
+        """Thousandths of a GPU that new shares take."""
+        by_class = self.shares.get(node.name, {})
+        return weighted(
+            (counts[gpu], cls.shape.milli_on(node.topology.gpu_memory_mib[gpu]) or 0)
+            for cls, counts in by_class.items()
+            if gpu in counts
+        )

@@ -1,0 +1,74 @@
+"""Solver values to a plan: counts become replicas, and counted GPUs become very definite ones."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from ortools.sat.python import cp_model
+
+from solver.cluster import Node
+from solver.cpsat.devices import DeviceClass, Devices, device_class, names_gpus
+from solver.cpsat.variables import Variables
+from solver.fit import share_milli_on
+from solver.problem import RoleKey
+from solver.solution import Placement, Plan
+from solver.workload import Job, Role, Shape
+
+ValueOf = Callable[[cp_model.IntVar], int]
+
+
+def extract_plan(variables: Variables, devices: Devices, value_of: ValueOf) -> Plan:
+    """The plan that the values of the variables describe.
+
+    Replicas are numbered node by node in the order of the nodes; where GPUs are interchangeable
+    whole-GPU replicas get the lowest-numbered ones that shares do not use.
+    """
+    numbers: dict[RoleKey, int] = {}
+    placements: list[Placement] = []
+    for node in variables.busy_nodes:
+        hands = _Hands(variables, devices, node, value_of)
+        for job, role, x in variables.on_node(node):
+            key = RoleKey(job.name, role.name)
+            for _ in range(value_of(x)):
+                number = numbers.get(key, 0)
+                numbers[key] = number + 1
+                gpus, milli = hands.give(job, role)
+                placements.append(Placement(job.name, role.name, number, node.name, gpus, milli))
+    return Plan.of(placements)
+
+
+class _Hands:
+    """Gives out the GPUs of one node as the solver decided."""
+
+    def __init__(
+        self, variables: Variables, devices: Devices, node: Node, value_of: ValueOf
+    ) -> None:
+        self._node = node
+        by_class = devices.shares.get(node.name, {})
+        self._shares = {
+            cls: [gpu for gpu, count in counts.items() for _ in range(value_of(count))]
+            for cls, counts in by_class.items()
+        }
+        shared = {gpu for gpus in self._shares.values() for gpu in gpus}
+        idle = variables.state(node).idle_gpus
+        self._idle = [gpu for gpu in idle if gpu not in shared]
+        self._sets: dict[DeviceClass, list[tuple[int, ...]]] | None = None
+        if names_gpus(variables, node):
+            self._sets = {
+                cls: [gpus for gpus, y in sets.items() if value_of(y)]
+                for cls, sets in devices.sets.get(node.name, {}).items()
+            }
+
+    def give(self, job: Job, role: Role) -> tuple[tuple[int, ...], int]:
+        """GPUs of the next replica of a role, and the thousandths it takes of each."""
+        shape: Shape = role.shape
+        if not shape.wants_gpu:
+            return (), 0
+        cls = device_class(job, shape)
+        if shape.is_share:
+            gpu = self._shares[cls].pop(0)
+            return (gpu,), share_milli_on(self._node, shape, gpu)
+        if self._sets is not None:
+            return self._sets[cls].pop(0), share_milli_on(self._node, shape, 0)
+        taken, self._idle = self._idle[: shape.gpus], self._idle[shape.gpus :]
+        return tuple(taken), share_milli_on(self._node, shape, taken[0])

@@ -1,0 +1,200 @@
+"""Tier after tier: each step is improved while the ones before keep their value.
+
+The incumbent lives here, outside the solver: CP-SAT may run out of time without a plan or lose
+a hint, and the answer is still never worse than the best plan we came with. A step whose incumbent
+already reaches what no plan can beat is proved without any search.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from solver.cpsat.extract import extract_plan
+from solver.cpsat.model import PlacementModel
+from solver.cpsat.search import ModelError, SearchLimits, search
+from solver.cpsat.variables import BuildTimeoutError
+from solver.options import SolveOptions
+from solver.problem import Problem
+from solver.progress import Progress, ProgressListener
+from solver.solution import Plan
+from solver.tiers import Ruler, Step
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Improved:
+    """The best plan found, with the bound proved in each step (in the order of the ruler)."""
+
+    plan: Plan
+    bounds: tuple[int, ...]
+    build_s: float
+    solve_s: float
+    notes: tuple[str, ...]
+
+
+def improve(
+    problem: Problem,
+    ruler: Ruler,
+    incumbent: Plan,
+    options: SolveOptions,
+    *,
+    started_s: float | None = None,
+    listener: ProgressListener | None = None,
+) -> Improved:
+    """Improve `incumbent` step by step until everything is proved or the time is up.
+
+    Parameters
+    ----------
+    started_s
+        `time.monotonic()` at which the clock of ``options.time_limit_s`` started.
+    """
+    run = _Run(problem, ruler, incumbent, options, started_s or time.monotonic(), listener)
+    return run.improve()
+
+
+class _Run:
+    def __init__(
+        self,
+        problem: Problem,
+        ruler: Ruler,
+        incumbent: Plan,
+        options: SolveOptions,
+        started_s: float,
+        listener: ProgressListener | None,
+    ) -> None:
+        self._problem = problem
+        self._ruler = ruler
+        self._options = options
+        self._started_s = started_s
+        self._listener = listener
+        self._plan = incumbent
+        self._values = list(ruler.measure(incumbent))
+        self._bounds = [ruler.limit(step) for step in ruler.steps]
+        self._model: PlacementModel | None = None
+        self._kept: dict[int, int] = {}  # place of a step to the value that the model keeps
+        self._build_s = 0.0
+        self._solve_s = 0.0
+        self._deterministic_left = options.deterministic_limit
+        self._notes: list[str] = []
+
+    def improve(self) -> Improved:
+        for place, step in enumerate(self._ruler.steps):
+            if not self._open(place):
+                continue
+            if self._time_left() <= 0:
+                break
+            try:
+                self._reach(place)
+            except BuildTimeoutError:
+                self._notes.append(
+                    f"the model was not built within the time limit at step {_name(step)}: "
+                    "values from there on are those of the best greedy plan"
+                )
+                break
+            if self._search(place, step):
+                self._notes.append("interrupted: the best plan so far")
+                break
+        return Improved(
+            plan=self._plan,
+            bounds=tuple(self._bounds),
+            build_s=self._build_s,
+            solve_s=self._solve_s,
+            notes=tuple(self._notes),
+        )
+
+    def _open(self, place: int) -> bool:
+        """Whether the step could still be improved, as far as is known."""
+        return self._ruler.steps[place].better(self._bounds[place], self._values[place])
+
+    def _time_left(self) -> float:
+        if self._deterministic_left is not None and self._deterministic_left <= 0:
+            return 0.0
+        return self._options.time_limit_s - (time.monotonic() - self._started_s)
+
+    def _check_time(self) -> None:
+        if self._time_left() <= 0:
+            raise BuildTimeoutError
+
+    def _reach(self, place: int) -> None:
+        """Have a model in which all steps before `place` keep their value."""
+        began = time.monotonic()
+        try:
+            if self._model is None:
+                self._model = PlacementModel(self._problem, self._ruler, self._check_time)
+            for earlier in range(place):
+                if self._kept.get(earlier) != self._values[earlier]:
+                    self._model.keep(self._ruler.steps[earlier], self._values[earlier])
+                    self._kept[earlier] = self._values[earlier]
+            self._model.expression(self._ruler.steps[place])
+        finally:
+            self._build_s += time.monotonic() - began
+
+    def _search(self, place: int, step: Step) -> bool:
+        """Search one step; returns whether somebody asked to stop."""
+        assert self._model is not None
+        model = self._model
+        model.variables.hint(self._plan)
+        expression = model.expression(step)
+        began = time.monotonic()
+        outcome = search(
+            model.variables.model,
+            expression,
+            step.sense,
+            self._limits(place),
+            self._tell(step) if self._listener else None,
+        )
+        self._solve_s += time.monotonic() - began
+        if self._deterministic_left is not None:
+            self._deterministic_left -= outcome.deterministic_time
+        if outcome.bound is not None and step.better(self._bounds[place], outcome.bound):
+            self._bounds[place] = outcome.bound
+        if outcome.found:
+            self._adopt(extract_plan(model.variables, model.devices, outcome.value_of))
+        if step.better(self._values[place], self._bounds[place]):
+            raise ModelError(
+                f"step {_name(step)}: a plan is worth {self._values[place]}, "
+                f"beyond the proved bound {self._bounds[place]}"
+            )
+        return outcome.interrupted
+
+    def _adopt(self, plan: Plan) -> None:
+        """Take a plan if it is better in the lexicographic order."""
+        if self._ruler.key(plan) > self._ruler.key(self._plan):
+            self._plan = plan
+            self._values = list(self._ruler.measure(plan))
+
+    def _limits(self, place: int) -> SearchLimits:
+        """A step may use half of what is left as long as others wait for their turn."""
+        others = any(self._open(later) for later in range(place + 1, len(self._values)))
+        part = 0.5 if others else 1.0
+        deterministic = self._deterministic_left
+        return SearchLimits(
+            time_s=self._time_left() * part,
+            deterministic=None if deterministic is None else deterministic * part,
+            workers=self._options.workers,
+            seed=self._options.seed,
+            gap=self._options.gap,
+        )
+
+    def _tell(self, step: Step) -> Callable[[float, float], None]:
+        def tell(value: float, bound: float) -> None:
+            assert self._listener is not None
+            shown, proved = value / step.scale, bound / step.scale
+            elapsed_s = time.monotonic() - self._started_s
+            self._listener(
+                Progress(
+                    elapsed_s=elapsed_s,
+                    tier=_name(step),
+                    value=shown,
+                    bound=proved,
+                    message=f"{_name(step)}: {shown:g} {step.unit}, bound {proved:g}",
+                )
+            )
+
+        return tell
+
+
+def _name(step: Step) -> str:
+    level = "" if step.level is None else f"[{step.level}]"
+    return f"{step.tier}{level}/{step.step}"

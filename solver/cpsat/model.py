@@ -1,0 +1,98 @@
+"""The model, as a table of contents: variables, then rules, then one expression per step.
+
+Rules are built at once; objective expressions when their step is reached, because some bring
+variables of their own that earlier steps need not carry.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from solver.cpsat.constraints.capacity import add_capacity
+from solver.cpsat.constraints.gang import add_gangs
+from solver.cpsat.constraints.gpu_count import add_gpu_count
+from solver.cpsat.constraints.gpu_sets import add_gpu_sets
+from solver.cpsat.constraints.limits import add_queue_limits
+from solver.cpsat.constraints.shares import add_shares
+from solver.cpsat.constraints.spread import add_spread
+from solver.cpsat.constraints.start_groups import add_start_groups
+from solver.cpsat.constraints.topology import add_required_topology
+from solver.cpsat.devices import Devices
+from solver.cpsat.objectives.fairness import FairShares
+from solver.cpsat.objectives.guarantee import guaranteed
+from solver.cpsat.objectives.must import must_start
+from solver.cpsat.objectives.priority import admitted
+from solver.cpsat.objectives.stranded import stranded_milli
+from solver.cpsat.objectives.topology import excess_groups, lost_bandwidth
+from solver.cpsat.variables import Expr, Variables
+from solver.problem import Problem
+from solver.tiers import Ruler, Step
+from solver.workload import RESOURCES
+
+RULES_ON_COUNTS: tuple[Callable[[Variables], None], ...] = (
+    add_gangs,
+    add_start_groups,
+    add_capacity,
+    add_spread,
+    add_queue_limits,
+)
+RULES_ON_DEVICES: tuple[Callable[[Variables, Devices], None], ...] = (
+    add_shares,
+    add_gpu_count,
+    add_gpu_sets,
+    add_required_topology,
+)
+
+
+class PlacementModel:
+    """Variables and rules of one problem, and the expression of every step.
+
+    Raises
+    ------
+    BuildTimeoutError
+        `check_time` found that the time for building is up.
+    """
+
+    def __init__(self, problem: Problem, ruler: Ruler, check_time: Callable[[], None]) -> None:
+        self.variables = Variables(problem, check_time)
+        self.devices = Devices()
+        for rule in RULES_ON_COUNTS:
+            rule(self.variables)
+        for device_rule in RULES_ON_DEVICES:
+            device_rule(self.variables, self.devices)
+        self._ruler = ruler
+        self._shares = FairShares(self.variables, ruler.entitled)
+        self._expressions: dict[Step, Expr] = {}
+
+    def expression(self, step: Step) -> Expr:
+        """What a plan is worth in a step; never better than the truth, and equal at its best."""
+        if step not in self._expressions:
+            self._expressions[step] = self._build(step)
+        return self._expressions[step]
+
+    def keep(self, step: Step, value: int) -> None:
+        """From now on no plan may be worse than `value` in this step."""
+        low, high = (value, None) if step.sense == "max" else (None, value)
+        self.variables.require(self.expression(step), low, high)
+
+    def _build(self, step: Step) -> Expr:
+        variables = self.variables
+        match step.kind:
+            case "must":
+                return must_start(variables)
+            case "guarantee":
+                return guaranteed(variables, next(r for r in RESOURCES if r == step.detail))
+            case "started" | "surplus" | "cpu-only" | "oldest":
+                return admitted(variables, step.kind, step.level)
+            case "fairness":
+                return self._shares.smallest(step.rank, step.level)
+            case "groups":
+                return excess_groups(variables, step.detail)
+            case "bandwidth":
+                return lost_bandwidth(variables, self.devices)
+            case "stranded":
+                return stranded_milli(variables, self.devices)
+            case "kept":
+                return self._ruler.held_at(step.level)  # running work is fixed
+            case "preemption_cost":
+                return 0

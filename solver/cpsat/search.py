@@ -1,0 +1,168 @@
+"""One CP-SAT search: maximise or minimise an expression within a time, from a hint.
+
+Runs in a thread of its own, so that Ctrl-C reaches Python while the solver computes: the search
+is then stopped and what it has found is used.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from ortools.sat.python import cp_model
+
+from solver.cpsat.variables import Expr
+
+DEFAULT_WORKERS = 8
+"""CP-SAT's strategies complement each other: fewer than eight lose more than two cores gain."""
+
+
+class ModelError(RuntimeError):
+    """The model is invalid or excludes a plan that is known to be good: our bug."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SearchLimits:
+    """What one search may use."""
+
+    time_s: float
+    deterministic: float | None
+    workers: int | None
+    seed: int
+    gap: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcome:
+    """What one search found.
+
+    Parameters
+    ----------
+    found
+        Whether there is a solution; values are then read with `value_of`.
+    bound
+        Proved bound of the expression, None where nothing was proved.
+    deterministic_time
+        CP-SAT's deterministic time that was used.
+    interrupted
+        Somebody pressed Ctrl-C.
+    """
+
+    found: bool
+    proved: bool
+    bound: int | None
+    value_of: Callable[[cp_model.IntVar], int]
+    deterministic_time: float
+    interrupted: bool
+
+
+def search(
+    model: cp_model.CpModel,
+    objective: Expr,
+    sense: str,
+    limits: SearchLimits,
+    listener: Callable[[float, float], None] | None = None,
+) -> Outcome:
+    """Search for the best value of `objective`.
+
+    Parameters
+    ----------
+    listener
+        Called with (value, bound) whenever either improves.
+
+    Raises
+    ------
+    ModelError
+        CP-SAT says that the model is invalid or infeasible; it contains a known plan, so it is
+        neither unless we made a mistake.
+    """
+    if sense == "max":
+        model.maximize(objective)
+    else:
+        model.minimize(objective)
+    solver = cp_model.CpSolver()
+    parameters = solver.parameters
+    parameters.num_workers = limits.workers or max(DEFAULT_WORKERS, os.cpu_count() or 1)
+    parameters.random_seed = limits.seed
+    parameters.max_time_in_seconds = max(limits.time_s, 0.001)
+    if limits.deterministic is not None:
+        parameters.max_deterministic_time = max(limits.deterministic, 0.0)
+    parameters.relative_gap_limit = limits.gap
+    parameters.catch_sigint_signal = False
+    state = _Watch(listener, sense)
+    solver.best_bound_callback = state.bound_moved
+    status, interrupted = _solve_in_thread(solver, model, state)
+    if status in (cp_model.MODEL_INVALID, cp_model.INFEASIBLE):
+        raise ModelError(f"CP-SAT: {solver.status_name(status)}: {model.validate() or 'no plan'}")
+    found = status in (cp_model.OPTIMAL, cp_model.FEASIBLE)
+    return Outcome(
+        found=found,
+        proved=status == cp_model.OPTIMAL and limits.gap == 0,
+        bound=_safe_bound(solver.best_objective_bound, sense),
+        value_of=lambda variable: int(solver.value(variable)),
+        deterministic_time=solver.deterministic_time,
+        interrupted=interrupted,
+    )
+
+
+class _Watch(cp_model.CpSolverSolutionCallback):
+    """Passes improvements on to the listener; also carries the wish to stop."""
+
+    def __init__(self, listener: Callable[[float, float], None] | None, sense: str) -> None:
+        super().__init__()
+        self._listener = listener
+        self._value = -math.inf if sense == "max" else math.inf
+        self._bound = -self._value
+
+    def on_solution_callback(self) -> None:
+        """CP-SAT's hook for a new solution."""
+        self._value = self.objective_value
+        self._tell()
+
+    def bound_moved(self, bound: float) -> None:
+        """CP-SAT's hook for a new bound."""
+        self._bound = bound
+        self._tell()
+
+    def _tell(self) -> None:
+        if self._listener is not None:
+            self._listener(self._value, self._bound)
+
+
+def _solve_in_thread(
+    solver: cp_model.CpSolver, model: cp_model.CpModel, watch: _Watch
+) -> tuple[cp_model.cp_model_pb2.CpSolverStatus, bool]:
+    result: list[cp_model.cp_model_pb2.CpSolverStatus] = []
+    failure: list[BaseException] = []
+
+    def run() -> None:
+        try:
+            result.append(solver.solve(model, watch))
+        except BaseException as error:
+            failure.append(error)
+
+    thread = threading.Thread(target=run, name="cp-sat")
+    thread.start()
+    interrupted = False
+    while thread.is_alive():
+        try:
+            thread.join(0.2)
+        except KeyboardInterrupt:
+            interrupted = True
+            solver.stop_search()
+    if failure:
+        raise failure[0]
+    return result[0], interrupted
+
+
+def _safe_bound(bound: float, sense: str) -> int | None:
+    """The bound as an integer, rounded only in the safe direction; None where it is no number.
+
+    Objectives are integers below 2**53, so their bounds are exact up to the tolerance.
+    """
+    if not math.isfinite(bound) or abs(bound) >= 2**53:
+        return None
+    return math.floor(bound + 1e-6) if sense == "max" else math.ceil(bound - 1e-6)

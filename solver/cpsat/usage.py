@@ -1,0 +1,29 @@
+"""What queues use, as expressions of the model."""
+
+from __future__ import annotations
+
+from solver.cpsat.variables import Expr, Variables, weighted
+from solver.fair_share import held_by_queue
+from solver.workload import ResourceName
+
+
+def new_usage(
+    variables: Variables, queue: str, resource: ResourceName, from_priority: int | None = None
+) -> Expr:
+    """What new starts of a queue use of a resource."""
+    problem = variables.problem
+    return weighted(
+        (x, problem.amount(role.shape, resource))
+        for job, role in problem.roles()
+        if job.queue == queue and (from_priority is None or job.priority >= from_priority)
+        for _, x in variables.counts(job, role)
+    )
+
+
+def held_usage(
+    variables: Variables, queue: str, resource: ResourceName, from_priority: int | None = None
+) -> int:
+    """What running work of a queue holds of a resource."""
+    problem = variables.problem
+    running = [j for j in problem.running if from_priority is None or j.priority >= from_priority]
+    return held_by_queue(problem.queues, running)[queue][resource]

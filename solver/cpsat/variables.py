@@ -1,0 +1,180 @@
+"""The decision variables and what each means.
+
+``x[role, node]``
+    Replicas of a role that start on a node (integer). Replicas are alike, so they are counted.
+    A variable exists only where the node could take at least one in its present state.
+``start[job]``
+    The gang starts (Boolean); replicas then lie between each role's minimum and its size.
+
+Which GPUs a replica gets is decided by variables of `constraints.gpu_sets` and
+`constraints.shares`, and only on nodes where it matters.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from functools import cached_property
+
+from ortools.sat.python import cp_model
+
+from solver import fit as fits
+from solver.cluster import Node
+from solver.cpsat.view import PlanView
+from solver.problem import Problem, RoleKey
+from solver.solution import Plan
+from solver.state import NodeState, initial_states
+from solver.tiers import startable
+from solver.workload import Job, ResourceName, Role
+
+Valuation = Callable[[PlanView], int]
+Expr = cp_model.LinearExprT
+
+
+class BuildTimeoutError(Exception):
+    """The model could not be built within its time; nothing is lost but the search."""
+
+
+class Variables:
+    """The model under construction with its variables, each with its value in any given plan.
+
+    Parameters
+    ----------
+    check_time
+        Called now and then while building; raises `BuildTimeoutError` when time is up.
+    """
+
+    def __init__(self, problem: Problem, check_time: Callable[[], None] = lambda: None) -> None:
+        self.problem = problem
+        self.model = cp_model.CpModel()
+        self.check_time = check_time
+        self.states = initial_states(problem)
+        self.x: dict[tuple[RoleKey, str], cp_model.IntVar] = {}
+        self.start: dict[str, cp_model.IntVar] = {}
+        self._valuations: list[tuple[cp_model.IntVar, Valuation]] = []
+        self._by_role: dict[RoleKey, list[tuple[Node, cp_model.IntVar]]] = {}
+        self._by_node: dict[str, list[tuple[Job, Role, cp_model.IntVar]]] = {}
+        self._add_counts()
+
+    def integer(self, name: str, low: int, high: int, value: Valuation) -> cp_model.IntVar:
+        """A new integer variable and how to read its value off a plan."""
+        variable = self.model.new_int_var(low, high, name)
+        self._valuations.append((variable, value))
+        return variable
+
+    def boolean(self, name: str, value: Valuation) -> cp_model.IntVar:
+        """A new Boolean and how to read its value off a plan."""
+        variable = self.model.new_bool_var(name)
+        self._valuations.append((variable, value))
+        return variable
+
+    def hint(self, plan: Plan) -> None:
+        """Suggest a plan to the solver: a value for every single variable."""
+        view = PlanView(self.problem, plan)
+        self.model.clear_hints()
+        for variable, value in self._valuations:
+            self.model.add_hint(variable, int(value(view)))
+
+    def require(self, expr: Expr, low: int | None, high: int | None) -> None:
+        """Add ``low <= expr <= high``."""
+        if isinstance(expr, int):  # nothing in it can be decided
+            if not (low is None or low <= expr) or not (high is None or expr <= high):
+                self.model.add_bool_or([])
+            return
+        bottom = cp_model.INT_MIN if low is None else low
+        top = cp_model.INT_MAX if high is None else high
+        self.model.add_linear_constraint(expr, bottom, top)
+
+    def counts(self, job: Job, role: Role) -> list[tuple[Node, cp_model.IntVar]]:
+        """The nodes that could take replicas of a role, with their count variables."""
+        return self._by_role.get(RoleKey(job.name, role.name), [])
+
+    def on_node(self, node: Node) -> list[tuple[Job, Role, cp_model.IntVar]]:
+        """The roles that could start replicas on a node, with their count variables."""
+        return self._by_node.get(node.name, [])
+
+    def high(self, job: Job, role: Role, node: Node) -> int:
+        """Most replicas of a role that the node takes in its present state."""
+        return self._highs.get((RoleKey(job.name, role.name), node.name), 0)
+
+    @cached_property
+    def busy_nodes(self) -> tuple[Node, ...]:
+        """Nodes on which anything could start."""
+        return tuple(node for node in self.problem.nodes if node.name in self._by_node)
+
+    def state(self, node: Node) -> NodeState:
+        """What a node has left before the plan."""
+        return self.states[node.name]
+
+    def left(self, node: Node, resource: ResourceName) -> int | None:
+        """Milli-CPU or MiB left on a node before the plan; None where there is no limit."""
+        state = self.state(node)
+        return state.cpu_left if resource == "cpu_milli" else state.memory_left
+
+    def _add_counts(self) -> None:
+        self._highs: dict[tuple[RoleKey, str], int] = {}
+        rooms = startable(self.problem)
+        for job, role in self.problem.roles():
+            key = RoleKey(job.name, role.name)
+            if not rooms.get(key):
+                continue
+            self.check_time()
+            for node in self.problem.nodes:
+                if fits.hosts(node, role.shape):
+                    high = min(role.replicas, fits.fit(node, role.shape, self.states[node.name]))
+                    if high > 0:
+                        self._add_count(job, role, key, node, high)
+        for job in self.problem.jobs:
+            if job.gang:
+                name = job.name
+                self.start[name] = self.boolean(
+                    f"start[{name}]", lambda view, name=name: view.starts(name)
+                )
+
+    def _add_count(self, job: Job, role: Role, key: RoleKey, node: Node, high: int) -> None:
+        place = (key, node.name)
+        variable = self.integer(
+            f"x[{key.job}/{key.role},{node.name}]", 0, high, lambda view: view.count.get(place, 0)
+        )
+        self.x[place] = variable
+        self._highs[place] = high
+        self._by_role.setdefault(key, []).append((node, variable))
+        self._by_node.setdefault(node.name, []).append((job, role, variable))
+
+
+def weighted(terms: Iterable[tuple[Expr, int]]) -> Expr:
+    """Sum of coefficient times expression, without the zero terms."""
+    kept = [(expr, factor) for expr, factor in terms if factor]
+    if not kept:
+        return 0
+    return cp_model.LinearExpr.weighted_sum([e for e, _ in kept], [f for _, f in kept])
+
+
+def total(exprs: Iterable[Expr]) -> Expr:
+    """Sum of expressions."""
+    return cp_model.LinearExpr.sum(list(exprs))
+
+
+def never_binds(variables: Variables, node: Node, resource: ResourceName) -> bool:
+    """Whether CPU (or memory) of a node cannot run out before its GPUs do.
+
+    Let a be the most of the resource per GPU-milli that any shape asks (of pending work and of the
+    reference). Replicas holding u of the node's g free GPU-milli leave at least ``left - a*u``,
+    and what fits into the other ``g - u`` asks for at most ``a * (g - u)``. So where
+    ``a * g <= left`` the rule holds by itself, in the capacity of the node and in "stranded".
+    """
+    left = variables.left(node, resource)
+    if left is None:
+        return True
+    problem = variables.problem
+    pending = [role.shape for _, role, _ in variables.on_node(node)]
+    reference = [shape for shape, _ in problem.reference if fits.hosts(node, shape)]
+    free = variables.state(node).free_milli
+    for shape in dict.fromkeys((*pending, *reference)):
+        amount = shape.cpu_milli if resource == "cpu_milli" else shape.memory_mib
+        if amount and not shape.wants_gpu:
+            return False
+        milli = fits.least_milli(node, shape)
+        if amount and amount * free > left * milli:
+            return False
+    return True
+

@@ -1,0 +1,254 @@
+"""The cluster while a plan is being made: what every node has left, and how to take it back.
+
+Nodes of one class (same GPUs, links, capacity, taints, labels that anybody asks for) in equal
+states are interchangeable. So each distinct pair of class and state is a *situation* with a small
+number, and all that is computed for a shape (does it fit, what does the policy say, which GPUs
+does it get) is computed once per situation. Nodes in one situation share a bucket, so the best
+node is found by looking at buckets, not nodes.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, insort
+from dataclasses import dataclass, field
+from itertools import combinations
+from typing import TYPE_CHECKING
+
+from solver.cluster import GPU_MILLI, Node
+from solver.fit import fit, hosts, share_milli_on
+from solver.greedy.scoring import Candidate, PlacementPolicy, Region, Score, work_kind
+from solver.state import NodeState, initial_states
+
+if TYPE_CHECKING:
+    from collections.abc import Hashable, Iterator, Mapping
+
+    from solver.problem import Problem
+    from solver.workload import Shape
+    from topology.graph import NodeTopology
+
+
+@dataclass(frozen=True, slots=True)
+class Situation:
+    """A class of nodes, seen through one of them, in one state."""
+
+    class_: int
+    node: Node
+    state: NodeState
+    kinds: frozenset[str]
+
+
+@dataclass(frozen=True, slots=True)
+class Seat:
+    """A place for one replica: the node's number, the GPUs, thousandths of each."""
+
+    node: int
+    gpus: tuple[int, ...]
+    share_milli: int
+
+
+@dataclass(slots=True)
+class _Sheet:
+    """All that is known about one shape, by situation."""
+
+    hosts: dict[int, bool] = field(default_factory=dict)
+    fits: dict[int, int] = field(default_factory=dict)
+    scores: dict[int, Score | None] = field(default_factory=dict)
+    picks: dict[int, tuple[int, ...] | None] = field(default_factory=dict)
+
+
+class Board:
+    """What every node has left, with the running work on it.
+
+    Nodes are known by their number: their place in the order in which ties are broken, which
+    is that of the problem.
+    """
+
+    def __init__(self, problem: Problem, policy: PlacementPolicy) -> None:
+        self.problem = problem
+        self.nodes = problem.nodes
+        self.number: Mapping[str, int] = {node.name: n for n, node in enumerate(problem.nodes)}
+        self._policy = policy
+        self._situations: list[Situation] = []
+        self._ids: dict[tuple[int, NodeState, frozenset[str]], int] = {}
+        self._masked: dict[tuple[int, frozenset[int]], int] = {}
+        self._sheets: dict[Shape, _Sheet] = {}
+        self._journal: list[tuple[int, int]] = []
+        self._of_node: list[int] = []
+        self._buckets: dict[int, list[int]] = {}
+        self._seat_all()
+
+    def _seat_all(self) -> None:
+        states = initial_states(self.problem)
+        kinds: dict[str, set[str]] = {node.name: set() for node in self.nodes}
+        if self._policy.watches_kinds:
+            for job in self.problem.running:
+                for replica, shape in zip(job.replicas, job.shapes, strict=False):
+                    if kind := work_kind(shape):
+                        kinds[replica.node].add(kind)
+        classes = node_classes(self.problem)
+        for n, node in enumerate(self.nodes):
+            there = frozenset(kinds[node.name])
+            sid = self._intern(Situation(classes[n], node, states[node.name], there))
+            self._of_node.append(sid)
+            self._buckets.setdefault(sid, []).append(n)
+
+    def _intern(self, situation: Situation) -> int:
+        key = (situation.class_, situation.state, situation.kinds)
+        sid = self._ids.get(key)
+        if sid is None:
+            sid = self._ids[key] = len(self._situations)
+            self._situations.append(situation)
+        return sid
+
+    def situation(self, n: int, gpus: frozenset[int] | None = None) -> int:
+        """The number of a node's situation, as if only `gpus` were installed where given."""
+        sid = self._of_node[n]
+        if gpus is None:
+            return sid
+        if (sid, gpus) not in self._masked:
+            whole = self._situations[sid]
+            left = tuple(x if g in gpus else 0 for g, x in enumerate(whole.state.gpu_left))
+            state = NodeState(left, whole.state.cpu_left, whole.state.memory_left)
+            part = Situation(whole.class_, whole.node, state, whole.kinds)
+            self._masked[sid, gpus] = self._intern(part)
+        return self._masked[sid, gpus]
+
+    def free_milli(self, n: int, gpus: frozenset[int] | None = None) -> int:
+        """Thousandths of GPUs left on a node, or of some of its GPUs."""
+        return self._situations[self.situation(n, gpus)].state.free_milli
+
+    def fit(self, n: int, shape: Shape, gpus: frozenset[int] | None = None) -> int:
+        """Most replicas of a shape that a node takes at once, labels and taints included."""
+        return self._fit(self._sheet(shape), shape, self.situation(n, gpus))
+
+    def room(self, shape: Shape, region: Region, enough: int) -> int:
+        """Replicas of a shape that the region takes; at least `enough` is as good as more."""
+        sheet, total = self._sheet(shape), 0
+        if region.nodes is None:
+            for sid, members in self._buckets.items():
+                total += len(members) * self._fit(sheet, shape, sid)
+                if total >= enough:
+                    break
+            return total
+        for n in region.nodes:
+            sid = self._of_node[n] if region.gpus is None else self.situation(n, region.gpus)
+            total += self._fit(sheet, shape, sid)
+            if total >= enough:
+                break
+        return total
+
+    def _sheet(self, shape: Shape) -> _Sheet:
+        sheet = self._sheets.get(shape)
+        if sheet is None:
+            sheet = self._sheets[shape] = _Sheet()
+        return sheet
+
+    def _fit(self, sheet: _Sheet, shape: Shape, sid: int) -> int:
+        count = sheet.fits.get(sid)
+        if count is None:
+            at = self._situations[sid]
+            welcome = sheet.hosts.get(at.class_)
+            if welcome is None:
+                welcome = sheet.hosts[at.class_] = hosts(at.node, shape)
+            count = sheet.fits[sid] = fit(at.node, shape, at.state) if welcome else 0
+        return count
+
+    def _score(self, sheet: _Sheet, shape: Shape, sid: int) -> Score | None:
+        score: Score | None = None
+        if self._fit(sheet, shape, sid):
+            at = self._situations[sid]
+            score = self._policy.score(at.node, at.state, shape, at.kinds)
+        sheet.scores[sid] = score
+        return score
+
+    def candidates(self, shape: Shape, region: Region) -> Iterator[Candidate]:
+        """Every node of the region that takes a replica, with its score."""
+        sheet = self._sheet(shape)
+        scores = sheet.scores
+        if region.nodes is None:
+            for sid, members in self._buckets.items():
+                score = scores[sid] if sid in scores else self._score(sheet, shape, sid)
+                if score is not None:
+                    yield score, members[0], members
+            return
+        for place, n in enumerate(region.nodes):
+            sid = self._of_node[n] if region.gpus is None else self.situation(n, region.gpus)
+            score = scores[sid] if sid in scores else self._score(sheet, shape, sid)
+            if score is not None:
+                yield (score[:1], place, (n,)) if region.in_order else (score, n, (n,))
+
+    def find(self, shape: Shape, region: Region) -> Seat | None:
+        """The place that the policy gives to one replica in a region, if there is one."""
+        n = self._policy.choose(self.candidates(shape, region))
+        if n is None:
+            return None
+        sid = self.situation(n, region.gpus)
+        picks = self._sheet(shape).picks
+        if sid not in picks or not self._policy.repeatable:
+            at = self._situations[sid]
+            picks[sid] = self._policy.pick(at.node, at.state, shape)
+        gpus = picks[sid]
+        if gpus is None:
+            return None
+        milli = share_milli_on(self.nodes[n], shape, gpus[0]) if shape.is_share else GPU_MILLI
+        return Seat(n, gpus, milli)
+
+    def take(self, shape: Shape, seat: Seat) -> None:
+        """Let one replica have its seat."""
+        at = self._situations[self._of_node[seat.node]]
+        kinds = at.kinds
+        if self._policy.watches_kinds and (kind := work_kind(shape)):
+            kinds = kinds | {kind}
+        state = at.state.place(shape, seat.gpus, seat.share_milli)
+        self._journal.append((seat.node, self._of_node[seat.node]))
+        self._move(seat.node, self._intern(Situation(at.class_, at.node, state, kinds)))
+
+    def mark(self) -> int:
+        """A moment to come back to."""
+        return len(self._journal)
+
+    def roll_back(self, mark: int) -> None:
+        """Undo every `take` since the mark."""
+        while len(self._journal) > mark:
+            self._move(*self._journal.pop())
+
+    def _move(self, n: int, sid: int) -> None:
+        old = self._buckets[self._of_node[n]]
+        if len(old) == 1:
+            del self._buckets[self._of_node[n]]
+        else:
+            del old[bisect_left(old, n)]
+        self._of_node[n] = sid
+        insort(self._buckets.setdefault(sid, []), n)
+
+
+def node_classes(problem: Problem) -> list[int]:
+    """The class of every node: equal numbers for nodes that differ in nothing but their name."""
+    shapes = {role.shape for _, role in problem.roles()} | {s for s, _ in problem.reference}
+    asked = sorted({key for shape in shapes for key, _ in shape.node_selector})
+    signatures: dict[NodeTopology, Hashable] = {}
+    classes: dict[Hashable, int] = {}
+    numbers = []
+    for node in problem.nodes:
+        if node.topology not in signatures:
+            signatures[node.topology] = _signature(node.topology)
+        key = (
+            signatures[node.topology],
+            node.usable_gpus,
+            node.cpu_milli,
+            node.memory_mib,
+            node.taints,
+            node.schedulable,
+            tuple(node.all_labels.get(label) for label in asked),
+        )
+        numbers.append(classes.setdefault(key, len(classes)))
+    return numbers
+
+
+def _signature(topology: NodeTopology) -> Hashable:
+    """What makes two machines the same kind, whichever file or preset they come from."""
+    links = tuple(
+        (topology.link(a, b), topology.gb_s(a, b))
+        for a, b in combinations(range(topology.n_gpus), 2)
+    )
+    return (topology.gpu_models, topology.gpu_memory_mib, links)

@@ -1,0 +1,175 @@
+"""Where a gang may go as a whole: groups of nodes, and the order in which they are tried.
+
+A `Path` leads from the inside out: the job's minimum has to find room in its first region as a
+whole; what an elastic job takes beyond that goes into the first region that still has room.
+"""
+
+from __future__ import annotations
+
+from itertools import chain
+from typing import TYPE_CHECKING
+
+from solver.greedy.scoring import ANYWHERE, Region
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from solver.cluster import Node
+    from solver.greedy.board import Board
+    from solver.workload import Job
+
+Path = tuple[Region, ...]
+"""Regions that contain each other, the innermost first."""
+
+
+class Regions:
+    """The groups of a problem's nodes, and what of them has room for a job.
+
+    Parameters
+    ----------
+    inside_out
+        Try the smallest group first and go outwards, rather than the groups of the level that
+        the job asks for in the order of their first nodes.
+    """
+
+    def __init__(self, board: Board, *, inside_out: bool) -> None:
+        self._board = board
+        self._inside_out = inside_out
+        self._levels = board.problem.group_levels
+        self._groups: dict[str, tuple[Region, ...]] = {}
+        self._group_of: dict[str, list[int]] = {}
+        for level in self._levels:
+            members = [
+                tuple(board.number[node.name] for node in nodes)
+                for nodes in board.problem.groups[level].values()
+            ]
+            self._groups[level] = tuple(Region(nodes) for nodes in members)
+            self._group_of[level] = [0] * len(board.nodes)
+            for group, nodes in enumerate(members):
+                for n in nodes:
+                    self._group_of[level][n] = group
+
+    def group_of(self, level: str) -> list[int]:
+        """The number of the group that each node is in."""
+        return self._group_of[level]
+
+    def groups(self, level: str) -> tuple[Region, ...]:
+        """All groups of a level, in the order of their first nodes.
+
+        An island is a set of GPUs of one node: an NVLink island, or a GPU that is in none. A
+        node without GPUs is an island without GPUs.
+        """
+        if level not in self._groups:
+            self._groups[level] = tuple(
+                Region((n,), frozenset(gpus))
+                for n, node in enumerate(self._board.nodes)
+                for gpus in islands(node)
+            )
+        return self._groups[level]
+
+    def paths(self, job: Job) -> Iterator[Path]:
+        """Where the job may go as a whole, most wanted first.
+
+        Yields
+        ------
+        tuple of Region
+            Only paths whose first region has room for each role's minimum by itself.
+        """
+        found = self._from_inside(job) if self._packs(job) else self._in_order(job)
+        return (path for path in found if self._may_hold(job, path[0]))
+
+    def _packs(self, job: Job) -> bool:
+        return self._inside_out and job.gang and job.replicas > 1
+
+    def _in_order(self, job: Job) -> Iterator[Path]:
+        rule = job.topology
+        alone = job.replicas == 1 or not job.gang
+        if rule is None or (alone and rule.within != "island"):
+            yield (ANYWHERE,)  # One replica by itself is in one group of every level.
+            return
+        outside = () if rule.required else (ANYWHERE,)
+        yield from ((region, *outside) for region in self.groups(rule.within))
+        if outside:
+            yield outside
+
+    def _from_inside(self, job: Job) -> Iterator[Path]:
+        """Smallest groups first (least GPU left, ties to the first node), level by level."""
+        rule = job.topology
+        levels = list(reversed(self._levels))
+        if rule is not None and rule.within == "island":
+            levels.insert(0, "island")
+        limit = rule.within if rule is not None and rule.required else None
+        if limit is not None:
+            levels = levels[: levels.index(limit) + 1]
+        seen = set()
+        for place, level in enumerate(levels):
+            fresh = [region for region in self.groups(level) if region not in seen]
+            seen.update(fresh)
+            fitting = [region for region in fresh if self._may_hold(job, region)]
+            for region in sorted(fitting, key=self._free_milli):
+                around = self._around(region, levels[place + 1 :])
+                if limit is None:
+                    around.append(ANYWHERE)
+                elif place + 1 < len(levels) and not self._inside(region, limit):
+                    continue  # A domain may reach beyond the rack that the job must stay in.
+                yield (self._most_room_first(job, region), *around)
+        if limit is None:
+            yield (self._most_room_first(job, ANYWHERE),)
+
+    def _around(self, region: Region, levels: list[str]) -> list[Region]:
+        """The groups around a region, from inside to outside."""
+        found = []
+        for level in levels:
+            group = self._group_around(region, level)
+            if self._inside(region, level) and group != region:
+                found.append(group)
+                region = group
+        return found
+
+    def _group_around(self, region: Region, level: str) -> Region:
+        assert region.nodes
+        return self._groups[level][self._group_of[level][region.nodes[0]]]
+
+    def _inside(self, region: Region, level: str) -> bool:
+        assert region.nodes
+        return len({self._group_of[level][n] for n in region.nodes}) == 1
+
+    def _free_milli(self, region: Region) -> int:
+        assert region.nodes
+        return sum(self._board.free_milli(n, region.gpus) for n in region.nodes)
+
+    def _may_hold(self, job: Job, region: Region) -> bool:
+        """Whether each role's minimum alone finds room there (necessary, but not enough)."""
+        return all(
+            self._board.room(role.shape, region, least) >= least
+            for role in job.roles
+            if (least := role.min_replicas if job.gang else 0)
+        )
+
+    def _most_room_first(self, job: Job, region: Region) -> Region:
+        """The region with its nodes in an order that spans few groups when they are filled up.
+
+        Group by group, outermost level first, the one first that takes most replicas of the
+        job's largest role.
+        """
+        nodes = region.nodes if region.nodes is not None else tuple(range(len(self._board.nodes)))
+        if len(nodes) == 1:
+            return region
+        largest = max((role.shape for role in job.roles), key=self._board.problem.gpu_milli)
+        room = {n: self._board.fit(n, largest) for n in nodes}
+        keys: dict[int, list[int]] = {n: [] for n in nodes}
+        for level in self._levels:
+            group_of = self._group_of[level]
+            total: dict[int, int] = {}
+            for n in nodes:
+                total[group_of[n]] = total.get(group_of[n], 0) + room[n]
+            for n in nodes:
+                keys[n] += [-total[group_of[n]], group_of[n]]
+        return Region(tuple(sorted(nodes, key=keys.__getitem__)), in_order=True)
+
+
+def islands(node: Node) -> list[tuple[int, ...]]:
+    """GPUs that reach each other over NVLink, and by themselves those that reach none."""
+    linked = node.topology.islands
+    alone = set(range(node.n_gpus)).difference(chain.from_iterable(linked))
+    return sorted([*linked, *((gpu,) for gpu in alone)]) or [()]

@@ -1,0 +1,322 @@
+"""What a plan amounts to, from the definitions: usage, shares, topology cost, stranded GPUs."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from solver.cluster import GPU_MILLI, Node
+from solver.fair_share import held_by_queue
+from solver.fit import fit, fit_by_resource, hosts, least_milli, strictly_linked, unlinked
+from solver.problem import Problem, RoleKey
+from solver.solution import Plan
+from solver.state import NodeState, States, empty_state
+from solver.workload import RESOURCES, Job, ResourceName, Shape
+from topology.scoring import lost_gb_s
+
+SHARE_SCALE = 1_000_000
+"""Weighted shares are whole millionths, so that models and measurements agree exactly."""
+
+Usage = Mapping[str, Mapping[ResourceName, int]]
+"""Queue name to amount by resource."""
+
+Entitlements = Mapping[str, Mapping[ResourceName, int]]
+
+
+def usage(problem: Problem, plan: Plan, *, from_priority: int | None = None) -> Usage:
+    """What each queue holds once the plan has started.
+
+    Parameters
+    ----------
+    from_priority
+        Count only work of this priority and above; None counts everything.
+    """
+    running = [j for j in problem.running if from_priority is None or j.priority >= from_priority]
+    used = held_by_queue(problem.queues, running)
+    for key, count in plan.started.items():
+        job = problem.job_by_name[key.job]
+        if from_priority is None or job.priority >= from_priority:
+            shape = problem.role_by_key[key].shape
+            for resource in RESOURCES:
+                used[job.queue][resource] += count * problem.amount(shape, resource)
+    return used
+
+
+def guaranteed(problem: Problem, used: Usage, resource: ResourceName) -> int:
+    """Sum over queues of min(used, quota) of a resource."""
+    return sum(
+        min(used[queue.name][resource], queue.quota.get(resource, 0)) for queue in problem.queues
+    )
+
+
+def scaled_share(amount: int, capacity: int, weight: int) -> int:
+    """`amount` as a share of `capacity`, divided by a weight, in whole millionths (rounded down)."""
+    return amount * SHARE_SCALE // (capacity * weight)
+
+
+def surplus_share(problem: Problem, used: Mapping[ResourceName, int], queue_name: str) -> int:
+    """Weighted dominant share of what a queue uses beyond its quota, in millionths.
+
+    ``max over resources of (used - min(used, quota)) / capacity``, divided by the queue's weight
+    (Ghodsi et al., "Dominant Resource Fairness", NSDI 2011, for what goes beyond the quota).
+    """
+    queue = problem.queue_by_name[queue_name]
+    shares = [0]
+    for resource in RESOURCES:
+        capacity = problem.capacity[resource]
+        if capacity:
+            beyond = max(0, used[resource] - queue.quota.get(resource, 0))
+            shares.append(scaled_share(beyond, capacity, max(queue.weight, 1)))
+    return max(shares)
+
+
+def dominant_share(problem: Problem, used: Mapping[ResourceName, int]) -> float:
+    """Largest of a queue's shares over resources, from 0 to 1."""
+    shares = [0.0]
+    for resource in RESOURCES:
+        capacity = problem.capacity[resource]
+        if capacity:
+            shares.append(used[resource] / capacity)
+    return max(shares)
+
+
+def competing_queues(problem: Problem) -> tuple[str, ...]:
+    """Queues that fairness is about: those with work (running or pending) and a weight.
+
+    Fewer than two have nobody to be fair to, and then the answer is empty.
+    """
+    active = {job.queue for job in (*problem.jobs, *problem.running)}
+    names = tuple(q.name for q in problem.queues if q.name in active and q.weight > 0)
+    return names if len(names) > 1 else ()
+
+
+def fairness_vector(
+    problem: Problem, used: Usage, entitled: Entitlements
+) -> tuple[int, ...]:
+    """Weighted surplus shares of the competing queues, none counted beyond its entitlement.
+
+    Smallest first: lexicographic max-min compares such vectors.
+    """
+    return tuple(
+        sorted(
+            min(
+                surplus_share(problem, used[name], name),
+                surplus_share(problem, entitled[name], name),
+            )
+            for name in competing_queues(problem)
+        )
+    )
+
+
+def topology_levels(problem: Problem) -> tuple[str, ...]:
+    """Group levels that can make a difference, outermost first.
+
+    A level whose groups are those of the next inner level says nothing new, nor does one with
+    a single group.
+    """
+    partitions = {level: list(problem.groups[level].values()) for level in problem.group_levels}
+    kept = []
+    for place, level in enumerate(problem.group_levels):
+        inner = problem.group_levels[place + 1 : place + 2]
+        same = bool(inner) and partitions[level] == partitions[inner[0]]
+        if len(partitions[level]) > 1 and not same:
+            kept.append(level)
+    return tuple(kept)
+
+
+def spread_counts(job: Job) -> bool:
+    """Whether the topology cost looks at the groups that this job spans: gangs of several."""
+    return job.gang and job.replicas > 1
+
+
+def counts_for_spread(job: Job, shape: Shape) -> bool:
+    """Whether replicas of this shape count among those that span groups.
+
+    In a job with GPUs, only the replicas that hold some.
+    """
+    return shape.wants_gpu or job.cpu_only
+
+
+class FewestGroups:
+    """The fewest groups of a level that could hold replicas of a shape on the empty cluster."""
+
+    def __init__(self, problem: Problem) -> None:
+        self._problem = problem
+        self._tables: dict[tuple[Shape, str], list[int]] = {}
+
+    def __call__(self, shape: Shape, level: str, replicas: int) -> int:
+        """Fewest groups for so many replicas; 0 for none.
+
+        Where even the whole empty cluster cannot hold them, all groups that hold any.
+        """
+        left, groups = replicas, 0
+        for capacity in self._capacities(shape, level):
+            if left <= 0:
+                break
+            left -= capacity
+            groups += 1
+        return groups
+
+    def _capacities(self, shape: Shape, level: str) -> list[int]:
+        key = (shape, level)
+        if key not in self._tables:
+            groups = self._problem.groups[level].values()
+            sums = (
+                sum(fit(n, shape, empty_state(n)) for n in nodes if hosts(n, shape))
+                for nodes in groups
+            )
+            self._tables[key] = sorted((c for c in sums if c), reverse=True)
+        return self._tables[key]
+
+
+def excess_groups(
+    problem: Problem, plan: Plan, level: str, fewest: FewestGroups | None = None
+) -> int:
+    """Topology cost of all started gangs at one level: groups spanned minus fewest possible.
+
+    The fewest possible of a gang is that of its most demanding role, for the replicas started.
+    """
+    fewest = fewest or FewestGroups(problem)
+    total = 0
+    for name, placements in plan.by_job.items():
+        job = problem.job_by_name[name]
+        if not spread_counts(job):
+            continue
+        shapes = {role.name: role.shape for role in job.roles}
+        counted = [p for p in placements if counts_for_spread(job, shapes[p.role])]
+        groups = {problem.node_by_name[p.node].group(level, problem.levels) for p in counted}
+        started = Counter(p.role for p in counted)
+        least = max((fewest(shapes[r], level, n) for r, n in started.items()), default=0)
+        total += max(0, len(groups) - least)
+    return total
+
+
+def lost_bandwidth_gb_s(problem: Problem, plan: Plan) -> int:
+    """Topology cost of all started replicas: bandwidth lost against the best GPU sets."""
+    return sum(
+        lost_gb_s(problem.node_by_name[p.node].topology, p.gpus)
+        for p in plan.placements
+        if len(p.gpus) > 1
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stranded:
+    """Stranded GPUs of one shape, in milli-GPU, by cause."""
+
+    shape: Shape
+    weight: int
+    by_cause: Mapping[str, int]
+
+    @property
+    def milli(self) -> int:
+        """All causes together."""
+        return sum(self.by_cause.values())
+
+
+CAUSES = ("shape", "links", "cpu", "memory")
+
+
+def stranded(problem: Problem, states: States) -> tuple[Stranded, ...]:
+    """Free GPUs that each shape of the reference workload cannot use.
+
+    ``stranded_k = sum over nodes n of (free_n - gpus_k * fit_n(k))`` over ready, uncordoned nodes
+    that could host the shape when empty; a preferred link counts as required. Leftovers that
+    do not make up one more replica are the cause ``shape``; then links, CPU, memory.
+    """
+    kinds = [_kind(node, states[node.name]) for node in problem.nodes]
+    return tuple(
+        Stranded(
+            shape=shape,
+            weight=weight,
+            by_cause=_stranded_by_cause(problem, strictly_linked(shape), kinds, states),
+        )
+        for shape, weight in problem.reference
+    )
+
+
+def _kind(node: Node, state: NodeState) -> tuple[object, ...]:
+    """Nodes of one kind in equal states take equally many replicas of any shape."""
+    return (node.topology, node.usable_gpus, state)
+
+
+def _stranded_by_cause(
+    problem: Problem, shape: Shape, kinds: Sequence[tuple[object, ...]], states: States
+) -> dict[str, int]:
+    total = dict.fromkeys(CAUSES, 0)
+    seen: dict[tuple[object, ...], dict[str, int]] = {}
+    for node, kind in zip(problem.nodes, kinds, strict=True):
+        if hosts(node, shape):
+            if kind not in seen:
+                seen[kind] = _node_stranded(node, shape, states[node.name])
+            for cause, milli in seen[kind].items():
+                total[cause] += milli
+    return total
+
+
+def _node_stranded(node: Node, shape: Shape, state: NodeState) -> dict[str, int]:
+    most = fit_by_resource(node, shape, state)
+    loose = fit_by_resource(node, unlinked(shape), state)["gpus"]
+    with_cpu = min(most["gpus"], most["cpu"])
+    with_all = min(with_cpu, most["memory"])
+    milli = least_milli(node, shape)
+    return {
+        "shape": state.free_milli - milli * loose,
+        "links": milli * (loose - most["gpus"]),
+        "cpu": milli * (most["gpus"] - with_cpu),
+        "memory": milli * (with_cpu - with_all),
+    }
+
+
+def stranded_weighted_milli(problem: Problem, states: States) -> int:
+    """Sum over shapes of weight times stranded milli-GPU; divide by `stranded_scale` for GPUs."""
+    return sum(part.weight * part.milli for part in stranded(problem, states))
+
+
+def stranded_scale(problem: Problem) -> int:
+    """What turns weighted stranded milli-GPU into GPUs: 1000 times the sum of weights."""
+    return GPU_MILLI * max(1, sum(weight for _, weight in problem.reference))
+
+
+def shape_label(shape: Shape) -> str:
+    """A short name of a shape for tables: GPUs, CPU, memory and what else it insists on.
+
+    Examples
+    --------
+    >>> shape_label(Shape(gpus=8, cpu_milli=96_000, memory_mib=1 << 20))
+    '8 GPU / 96 CPU / 1024 GiB'
+    """
+    if shape.share_memory_mib:
+        parts = [f"{shape.share_memory_mib / 1024:g} GiB of a GPU"]
+    elif shape.share_milli:
+        parts = [f"{shape.share_milli / GPU_MILLI:g} GPU"]
+    else:
+        parts = [f"{shape.gpus} GPU"]
+    if shape.cpu_milli:
+        parts.append(f"{shape.cpu_milli / 1000:g} CPU")
+    if shape.memory_mib:
+        parts.append(f"{shape.memory_mib / 1024:g} GiB")
+    if shape.gpu_models:
+        parts.append("|".join(shape.gpu_models))
+    if shape.link != "none":
+        parts.append(f"link {shape.link.value}")
+    parts += [f"{key}={value}" for key, value in shape.node_selector]
+    return " / ".join(parts)
+
+
+def started_milli(problem: Problem, plan: Plan) -> int:
+    """GPU-milli of all new starts."""
+    return sum(
+        count * problem.gpu_milli(problem.role_by_key[key].shape)
+        for key, count in plan.started.items()
+    )
+
+
+def admitted_jobs(problem: Problem, plan: Plan) -> int:
+    """Jobs that start: gangs with their minimum, jobs of independent replicas with any."""
+    return sum(1 for job in problem.jobs if any(_started(plan, job)))
+
+
+def _started(plan: Plan, job: Job) -> list[int]:
+    return [plan.started.get(RoleKey(job.name, role.name), 0) for role in job.roles]

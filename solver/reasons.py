@@ -1,0 +1,405 @@
+"""Why each waiting job waits: one reason, one line, and the numbers behind it.
+
+The reason is the rule that the cheapest fix lifts: rules about *where* are tried one by one, first
+against what the plan leaves, then against what was there when the job's turn came. If no single
+one helps, it is a matter of amounts: ``gpu-short``, ``gpu-fragmented``, ``cpu-short``,
+``mem-short``; ``impossible`` only where the plain amounts do not fit the empty cluster.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from solver import metrics
+from solver.cluster import GPU_MILLI, Node
+from solver.fit import fit, hosts, idle_allowed, refusals
+from solver.problem import Problem
+from solver.queues import subtree
+from solver.result import FactValue, Pending
+from solver.room import Lift, lifted, plain, room_for
+from solver.solution import Plan
+from solver.state import NodeState, States, apply, empty_state, initial_states
+from solver.workload import RESOURCES, Job, Queue, ResourceName, Shape
+from topology.links import Link
+
+WHERE = (Lift.TAINT, Lift.LABEL, Lift.LINK, Lift.TOPOLOGY, Lift.SPREAD, Lift.MODEL)
+AMOUNTS = (Lift.CPU, Lift.MEMORY)
+
+
+def pending(problem: Problem, plan: Plan) -> tuple[Pending, ...]:
+    """Reasons of all jobs that do not start, and of independent replicas that are left over."""
+    waiting = [job for job in problem.jobs if _left_over(job, plan)]
+    if not waiting:
+        return ()
+    desk = _Desk(problem, plan)
+    return tuple(desk.explain(job) for job in waiting)
+
+
+def _left_over(job: Job, plan: Plan) -> bool:
+    started = len(plan.by_job.get(job.name, ()))
+    return started == 0 if job.gang else started < job.replicas
+
+
+@dataclass(frozen=True, slots=True)
+class _Verdict:
+    reason: str
+    text: str
+    facts: dict[str, FactValue]
+
+
+class _Desk:
+    """Answers for one plan; keeps the states that all jobs are held against."""
+
+    def __init__(self, problem: Problem, plan: Plan) -> None:
+        self._problem = problem
+        self._plan = plan
+        self._before = initial_states(problem)
+        self._after = apply(problem, self._before, plan.placements)
+
+    def explain(self, job: Job) -> Pending:
+        verdict = self._verdict(job)
+        started = len(self._plan.by_job.get(job.name, ()))
+        text = verdict.text
+        if started:
+            text = f"{started} of {job.replicas} replicas start; the next one {text}"
+        facts = {**self._facts(job), **verdict.facts, "holds": self._holds(job)}
+        return Pending(job=job.name, reason=verdict.reason, text=text, facts=facts)
+
+    def _verdict(self, job: Job) -> _Verdict:
+        return (
+            self._impossible(job)
+            or self._limited(job)
+            or self._where(job, self._after)
+            or self._partner(job)
+            or self._where(job, self._at_turn(job))
+            or self._nowhere(job)
+            or self._amounts(job)
+        )
+
+    # -- impossible ---------------------------------------------------------------------------
+
+    def _impossible(self, job: Job) -> _Verdict | None:
+        """Plain amounts do not fit even if the whole cluster were empty and open."""
+        open_nodes = [_opened(node) for node in self._problem.nodes]
+        empty = {node.name: empty_state(node) for node in open_nodes}
+        for role in job.roles:
+            shape = plain(role)
+            needed = role.min_replicas if job.gang else 1
+            capacity = sum(fit(node, shape, empty[node.name]) for node in open_nodes)
+            if capacity >= needed:
+                continue
+            gpus = self._problem.gpu_milli(shape) / GPU_MILLI
+            facts: dict[str, FactValue] = {
+                "needs": _number(gpus * needed),
+                "capacity_when_empty": _number(gpus * capacity),
+                "short": _number(gpus * (needed - capacity)),
+            }
+            wish = metrics.shape_label(shape)
+            if capacity == 0:
+                largest = max((len(n.usable_gpus) for n in open_nodes), default=0)
+                facts["largest_node_gpus"] = largest
+                text = f"asks for {wish} on one node; the largest node has {largest} GPUs"
+                if largest >= shape.gpus:
+                    text = f"asks for {wish} on one node; no node has as much even when empty"
+            else:
+                text = f"asks for {needed} x {wish}; the empty cluster holds {capacity}"
+            return _Verdict("impossible", text, facts)
+        return None
+
+    # -- queue limit --------------------------------------------------------------------------
+
+    def _limited(self, job: Job) -> _Verdict | None:
+        if not room_for(self._problem, self._after, job).fits:
+            return None
+        used = metrics.usage(self._problem, self._plan)
+        need = {r: self._need(job, r) for r in RESOURCES}
+        for queue in _with_ancestors(self._problem, job.queue):
+            members = subtree(self._problem.queues, queue.name)
+            for resource, limit in queue.limit.items():
+                held = sum(used[name][resource] for name in members)
+                if need[resource] and held + need[resource] > limit:
+                    amounts = [_amount(resource, v) for v in (limit, held, need[resource])]
+                    text = f"queue {queue.name} is limited to {amounts[0]}, holds {amounts[1]}"
+                    return _Verdict(
+                        "queue-limit",
+                        f"{text}; the job wants {amounts[2]}",
+                        {"limit": limit, "held": held, "wanted": need[resource]},
+                    )
+        return None
+
+    def _need(self, job: Job, resource: ResourceName) -> int:
+        return sum(
+            (role.min_replicas if job.gang else 1) * self._problem.amount(role.shape, resource)
+            for role in job.roles
+        )
+
+    # -- one rule about where -----------------------------------------------------------------
+
+    def _where(self, job: Job, states: States) -> _Verdict | None:
+        for rule in WHERE:
+            if _asks(job, rule) and room_for(self._problem, states, lifted(job, [rule])).fits:
+                if room_for(self._problem, states, job).fits:
+                    return None
+                return self._tell_where(job, rule, states)
+        return None
+
+    def _tell_where(self, job: Job, rule: Lift, states: States) -> _Verdict:
+        shape = _main_shape(self._problem, job)
+        free = _number(self._free(states, lifted_shape(job, rule, self._problem)))
+        facts: dict[str, FactValue] = {"free": free}
+        match rule:
+            case Lift.TAINT:
+                taints = sorted(
+                    {
+                        f"{t.key}={t.value}:{t.effect}"
+                        for node in self._problem.nodes
+                        if "taint" in refusals(node, shape)
+                        for t in node.taints
+                        if t.repels and not any(s.tolerates(t) for s in shape.tolerations)
+                    }
+                )
+                text = f"does not tolerate {', '.join(taints)}; {free} GPUs would be free"
+            case Lift.LABEL:
+                wanted = ", ".join(f"{k}={v}" for k, v in shape.node_selector)
+                text = f"asks for nodes with {wanted}; {free} GPUs would be free without that"
+            case Lift.LINK:
+                best = self._best_link(shape, states)
+                facts["best_link_among_free"] = best
+                text = (
+                    f"wants {shape.gpus} GPUs joined by NVLink; "
+                    f"{free} are free, the best link among them is {best}"
+                )
+            case Lift.TOPOLOGY:
+                return self._tell_topology(job, facts)
+            case Lift.SPREAD:
+                spread = job.spread
+                assert spread is not None
+                text = f"may have {spread.max_per} replica(s) per {spread.over}; too few have room"
+                return _Verdict("gpu-fragmented", text, facts)
+            case _:
+                mine, others = self._free_by_model(shape, states)
+                facts |= {"free_of_model": _number(mine), "free_of_other_models": _number(others)}
+                models = " or ".join(shape.gpu_models)
+                text = (
+                    f"wants {models}: {_number(mine)} free; "
+                    f"{_number(others)} of other models are free"
+                )
+        return _Verdict(rule.value, text, facts)
+
+    def _tell_topology(self, job: Job, facts: dict[str, FactValue]) -> _Verdict:
+        assert job.topology is not None
+        level = job.topology.within
+        groups = self._problem.groups["node" if level == "island" else level].values()
+        shape = _main_shape(self._problem, job)
+        fewest = metrics.FewestGroups(self._problem)
+        needed = max(
+            fewest(r.shape, "node", r.min_replicas) for r in job.roles
+        )
+        largest = max((sum(hosts(n, shape) for n in nodes) for nodes in groups), default=0)
+        best = max(
+            (sum(self._after[n.name].free_milli for n in nodes if hosts(n, shape)) for nodes in groups),
+            default=0,
+        )
+        facts |= {"needs_nodes": needed, "largest_domain_nodes": largest}
+        facts["best_group_free"] = _number(best / GPU_MILLI)
+        wanted = _amount("gpu_milli", self._need(job, "gpu_milli"))
+        text = f"wants {wanted} ({needed} node(s)) within one {level}"
+        if largest < needed:
+            text += f"; the largest has {largest}"
+        else:
+            text += f"; the best one has {_number(best / GPU_MILLI)} free"
+        return _Verdict(Lift.TOPOLOGY.value, text, facts)
+
+    def _best_link(self, shape: Shape, states: States) -> str:
+        links: list[Link] = []
+        for node in self._problem.nodes:
+            if set(refusals(node, shape)) <= {"no-nvlink-set"}:
+                idle = idle_allowed(node, shape, states[node.name])
+                pairs = ((a, b) for a in idle for b in idle if a < b)
+                links += [node.topology.link(a, b) for a, b in pairs]
+        return str(min(links, key=lambda link: link.rank)) if links else "none"
+
+    def _free_by_model(self, shape: Shape, states: States) -> tuple[float, float]:
+        mine = others = 0
+        for node in self._problem.nodes:
+            if set(refusals(node, shape)) <= {"model-mismatch", "impossible"}:
+                for gpu, left in enumerate(states[node.name].gpu_left):
+                    if node.topology.gpu_models[gpu] in shape.gpu_models:
+                        mine += left
+                    else:
+                        others += left
+        return mine / GPU_MILLI, others / GPU_MILLI
+
+    # -- partners, several rules at once ------------------------------------------------------
+
+    def _partner(self, job: Job) -> _Verdict | None:
+        """The job fits, but a job that it must start together with does not."""
+        if job.start_group is None or not room_for(self._problem, self._after, job).fits:
+            return None
+        for other in self._problem.start_groups[job.start_group]:
+            if other.name != job.name and not room_for(self._problem, self._after, other).fits:
+                text = f"starts only together with {other.name}, which has no room"
+                return _Verdict(f"waits-for-{other.name}", text, {})
+        return None
+
+    def _nowhere(self, job: Job) -> _Verdict | None:
+        """No node would take a replica even when empty: the rules that stand in the way."""
+        for role in job.roles:
+            if any(hosts(node, role.shape) for node in self._problem.nodes):
+                continue
+            found = [refusals(node, role.shape) for node in self._problem.nodes]
+            closest = min(found, key=len, default=())
+            reason = next((r for r in closest if r in {lift.value for lift in WHERE}), None)
+            if reason is None:
+                continue
+            names = ", ".join(sorted({r for rules in found for r in rules}))
+            return _Verdict(reason, f"no node would take it, even empty ({names})", {})
+        return None
+
+    # -- amounts ------------------------------------------------------------------------------
+
+    def _amounts(self, job: Job) -> _Verdict:
+        shape = _main_shape(self._problem, job)
+        for rule in AMOUNTS:
+            if room_for(self._problem, self._after, lifted(job, [rule])).fits and not (
+                room_for(self._problem, self._after, job).fits
+            ):
+                return self._tell_scarce(job, rule, shape)
+        if not shape.wants_gpu:
+            cpu_fits = room_for(self._problem, self._after, lifted(job, [Lift.CPU])).fits
+            return self._tell_scarce(job, Lift.MEMORY if cpu_fits else Lift.CPU, shape)
+        needs = self._need(job, "gpu_milli") / GPU_MILLI
+        free = self._free(self._after, shape)
+        if free < needs:
+            text = f"wants {_number(needs)} GPUs; {_number(free)} free"
+            return _Verdict("gpu-short", text, {"short": _number(needs - free)})
+        placed = room_for(self._problem, self._after, job).placed
+        best = self._best_node(self._after, shape)
+        per_replica = metrics.shape_label(replace(plain(job.roles[0]), cpu_milli=0, memory_mib=0))
+        if job.min_replicas == 1:
+            text = f"wants {per_replica} on one node; {_number(free)} free, at most {best} on one"
+        else:
+            text = (
+                f"wants {_number(needs)} GPUs in {job.min_replicas} replicas; {_number(free)} free, "
+                f"but only {sum(placed.values())} replicas fit"
+            )
+        return _Verdict("gpu-fragmented", text, {})
+
+    def _tell_scarce(self, job: Job, rule: Lift, shape: Shape) -> _Verdict:
+        resource: ResourceName = "cpu_milli" if rule is Lift.CPU else "memory_mib"
+        without = _main_shape(self._problem, lifted(job, [rule]))
+        lefts = [
+            left
+            for node in self._problem.nodes
+            if hosts(node, without) and fit(node, without, self._after[node.name])
+            if (left := _left(self._after[node.name], resource)) is not None
+        ]
+        most = max(lefts, default=0)
+        asked = self._problem.amount(shape, resource)
+        where = "where its GPUs are free" if shape.wants_gpu else "on any node"
+        text = (
+            f"wants {_amount(resource, asked)} per replica; "
+            f"at most {_amount(resource, most)} left {where}"
+        )
+        return _Verdict(rule.value, text, {f"needs_{resource}": asked, f"best_{resource}": most})
+
+    # -- facts --------------------------------------------------------------------------------
+
+    def _facts(self, job: Job) -> dict[str, FactValue]:
+        shape = _main_shape(self._problem, job)
+        free = self._free(self._after, shape)
+        facts: dict[str, FactValue] = {
+            "needs": _number(self._need(job, "gpu_milli") / GPU_MILLI),
+            "free": _number(free),
+            "best_node_free": self._best_node(self._after, shape),
+        }
+        if shape.gpu_models:
+            mine, others = self._free_by_model(shape, self._after)
+            facts |= {"free_of_model": _number(mine), "free_of_other_models": _number(others)}
+        return facts
+
+    def _holds(self, job: Job) -> FactValue:
+        held = sum(len(p.gpus) * p.share_milli for p in self._plan.by_job.get(job.name, ()))
+        return _number(held / GPU_MILLI)
+
+    def _free(self, states: States, shape: Shape) -> float:
+        """GPUs left on nodes that would host the shape."""
+        milli = sum(states[n.name].free_milli for n in self._problem.nodes if hosts(n, shape))
+        return milli / GPU_MILLI
+
+    def _best_node(self, states: States, shape: Shape) -> FactValue:
+        free = [states[n.name].free_milli for n in self._problem.nodes if hosts(n, shape)]
+        return _number(max(free, default=0) / GPU_MILLI)
+
+    def _at_turn(self, job: Job) -> States:
+        """What the job would find if only those that rank before it had started."""
+        rank = self._rank(job)
+        earlier = [
+            p
+            for p in self._plan.placements
+            if self._rank(self._problem.job_by_name[p.job]) < rank
+        ]
+        return apply(self._problem, self._before, earlier)
+
+    def _rank(self, job: Job) -> tuple[int, int]:
+        members = self._problem.start_groups.get(job.start_group or "", (job,))
+        oldest = min(self._problem.position[member.name] for member in members)
+        return (-max(member.priority for member in members), oldest)
+
+
+def _opened(node: Node) -> Node:
+    """The node as if it were ready, uncordoned and without taints."""
+    return replace(node, ready=True, cordoned=False, taints=(), unhealthy_gpus=frozenset())
+
+
+def _asks(job: Job, rule: Lift) -> bool:
+    """Whether the job has that rule at all; every job can be kept out by a taint."""
+    shapes = [role.shape for role in job.roles]
+    match rule:
+        case Lift.LABEL:
+            return any(shape.node_selector for shape in shapes)
+        case Lift.LINK:
+            return any(shape.link == "required" for shape in shapes)
+        case Lift.TOPOLOGY:
+            return job.topology is not None and job.topology.required
+        case Lift.SPREAD:
+            return job.spread is not None
+        case Lift.MODEL:
+            return any(shape.gpu_models for shape in shapes)
+        case _:
+            return True
+
+
+def _main_shape(problem: Problem, job: Job) -> Shape:
+    """The shape of the role that asks for most GPUs."""
+    return max(job.roles, key=lambda role: problem.gpu_milli(role.shape)).shape
+
+
+def lifted_shape(job: Job, rule: Lift, problem: Problem) -> Shape:
+    """The main shape of the job without a rule."""
+    return _main_shape(problem, lifted(job, [rule]))
+
+
+def _with_ancestors(problem: Problem, name: str) -> list[Queue]:
+    found: list[Queue] = []
+    above: str | None = name
+    while above is not None and above not in {queue.name for queue in found}:
+        queue = problem.queue_by_name[above]
+        found.append(queue)
+        above = queue.parent
+    return found
+
+
+def _left(state: NodeState, resource: ResourceName) -> int | None:
+    return state.cpu_left if resource == "cpu_milli" else state.memory_left
+
+
+def _amount(resource: ResourceName, amount: int) -> str:
+    if resource == "gpu_milli":
+        return f"{amount / GPU_MILLI:g} GPUs"
+    return f"{amount / 1000:g} CPU" if resource == "cpu_milli" else f"{amount / 1024:g} GiB"
+
+
+def _number(value: float) -> int | float:
+    """Whole numbers as integers, so that they are printed and compared as such."""
+    return int(value) if value == int(value) else round(value, 3)

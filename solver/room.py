@@ -1,0 +1,133 @@
+"""Does a job fit into what is left, and would it if one of its rules were lifted?
+
+One job at a time, replica by replica onto the first nodes that take it: exact for jobs with one role,
+a good guess for gangs whose roles compete. Used to say why a job waits, never to place it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from enum import StrEnum
+
+from solver.cluster import Node, Toleration
+from solver.fit import fit, hosts, pick_gpus, share_milli_on
+from solver.problem import Problem
+from solver.state import States
+from solver.workload import Job, LinkRule, Role, Shape
+
+
+class Lift(StrEnum):
+    """A rule that can be lifted, in the order in which the fixes are cheap to make."""
+
+    TAINT = "taint"
+    LABEL = "label"
+    LINK = "no-nvlink-set"
+    TOPOLOGY = "no-domain-big-enough"
+    SPREAD = "spread"
+    MODEL = "model-mismatch"
+    CPU = "cpu-short"
+    MEMORY = "mem-short"
+
+
+def lifted(job: Job, rules: Iterable[Lift]) -> Job:
+    """The job without some of its rules."""
+    for rule in rules:
+        if rule is Lift.TOPOLOGY:
+            job = replace(job, topology=None)
+        elif rule is Lift.SPREAD:
+            job = replace(job, spread=None)
+        else:
+            roles = tuple(replace(r, shape=_lifted_shape(r.shape, rule)) for r in job.roles)
+            job = replace(job, roles=roles)
+    return job
+
+
+def _lifted_shape(shape: Shape, rule: Lift) -> Shape:
+    match rule:
+        case Lift.TAINT:
+            return replace(shape, tolerations=(Toleration(operator="Exists"),))
+        case Lift.LABEL:
+            return replace(shape, node_selector=())
+        case Lift.LINK:
+            return replace(shape, link=LinkRule.NONE)
+        case Lift.MODEL:
+            return replace(shape, gpu_models=())
+        case Lift.CPU:
+            return replace(shape, cpu_milli=0)
+        case Lift.MEMORY:
+            return replace(shape, memory_mib=0)
+        case _:
+            return shape
+
+
+@dataclass(frozen=True, slots=True)
+class Room:
+    """How much of a job fits: replicas by role name."""
+
+    fits: bool
+    placed: dict[str, int]
+
+
+def room_for(problem: Problem, states: States, job: Job) -> Room:
+    """Whether the job's minimum (one independent replica) fits into the states.
+
+    Topology, spread, labels, taints, models, links, GPUs, CPU and memory are looked at; queue
+    limits and start groups are not.
+    """
+    best = Room(False, {role.name: 0 for role in job.roles})
+    for nodes in _regions(problem, job):
+        found = _fill(problem, states, job, nodes)
+        if found.fits:
+            return found
+        if sum(found.placed.values()) > sum(best.placed.values()):
+            best = found
+    return best
+
+
+def _regions(problem: Problem, job: Job) -> list[Sequence[Node]]:
+    if job.topology is None or not job.topology.required:
+        return [problem.nodes]
+    level = "node" if job.topology.within == "island" else job.topology.within
+    return list(problem.groups[level].values())
+
+
+def _fill(problem: Problem, states: States, job: Job, nodes: Sequence[Node]) -> Room:
+    left = {node.name: states[node.name] for node in nodes}
+    in_group: dict[tuple[str, ...], int] = {}
+    placed: dict[str, int] = {}
+    for role in sorted(job.roles, key=lambda r: (-problem.gpu_milli(r.shape), -r.shape.cpu_milli)):
+        wanted = role.min_replicas if job.gang else 1
+        placed[role.name] = 0
+        for node in nodes:
+            if placed[role.name] >= wanted:
+                break
+            if not hosts(node, role.shape):
+                continue
+            count = min(wanted - placed[role.name], fit(node, role.shape, left[node.name]))
+            if job.spread is not None:
+                group = node.group(job.spread.over, problem.levels)
+                count = min(count, job.spread.max_per - in_group.get(group, 0))
+                in_group[group] = in_group.get(group, 0) + max(0, count)
+            for _ in range(count):
+                gpus = pick_gpus(node, role.shape, left[node.name])
+                if gpus is None:
+                    break
+                milli = share_milli_on(node, role.shape, gpus[0]) if gpus else 0
+                left[node.name] = left[node.name].place(role.shape, gpus, milli)
+                placed[role.name] += 1
+    enough = all(placed[r.name] >= r.min_replicas for r in job.roles)
+    return Room(enough if job.gang else any(placed.values()), placed)
+
+
+def plain(role: Role) -> Shape:
+    """The bare amounts of a role's shape, without any wish about where."""
+    shape = role.shape
+    return Shape(
+        gpus=shape.gpus,
+        share_milli=shape.share_milli,
+        share_memory_mib=shape.share_memory_mib,
+        cpu_milli=shape.cpu_milli,
+        memory_mib=shape.memory_mib,
+        tolerations=(Toleration(operator="Exists"),),
+    )

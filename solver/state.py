@@ -1,0 +1,93 @@
+"""What is left of every node: after the running work, and after a plan on top of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from solver.cluster import GPU_MILLI, Node
+from solver.problem import Problem, RoleKey
+from solver.solution import Placement, Plan
+from solver.workload import Shape
+
+
+@dataclass(frozen=True, slots=True)
+class NodeState:
+    """What a node has left. Equal states of equal nodes are interchangeable.
+
+    Parameters
+    ----------
+    gpu_left
+        Thousandths left of each GPU; unhealthy and MIG-cut ones have 0.
+    cpu_left, memory_left
+        Milli-CPU and MiB left, never negative; None where the node has no limit.
+    """
+
+    gpu_left: tuple[int, ...]
+    cpu_left: int | None
+    memory_left: int | None
+
+    def take(
+        self, gpus: tuple[int, ...], share_milli: int, cpu_milli: int, memory_mib: int
+    ) -> NodeState:
+        """What is left once a replica holds `share_milli` of each of `gpus`, CPU and memory."""
+        left = list(self.gpu_left)
+        for gpu in gpus:
+            left[gpu] = max(0, left[gpu] - share_milli)
+        return NodeState(
+            tuple(left),
+            None if self.cpu_left is None else max(0, self.cpu_left - cpu_milli),
+            None if self.memory_left is None else max(0, self.memory_left - memory_mib),
+        )
+
+    def place(self, shape: Shape, gpus: tuple[int, ...], share_milli: int) -> NodeState:
+        """What is left once one replica of `shape` holds `gpus`."""
+        return self.take(gpus, share_milli, shape.cpu_milli, shape.memory_mib)
+
+    @property
+    def idle_gpus(self) -> tuple[int, ...]:
+        """Indices of GPUs nobody holds any part of."""
+        return tuple(gpu for gpu, left in enumerate(self.gpu_left) if left == GPU_MILLI)
+
+    @property
+    def free_milli(self) -> int:
+        """Thousandths of GPUs left in total."""
+        return sum(self.gpu_left)
+
+
+States = Mapping[str, NodeState]
+"""Node name to what it has left."""
+
+
+def empty_state(node: Node) -> NodeState:
+    """The node with nothing on it."""
+    usable = set(node.usable_gpus)
+    left = tuple(GPU_MILLI if gpu in usable else 0 for gpu in range(node.n_gpus))
+    return NodeState(left, node.cpu_milli, node.memory_mib)
+
+
+def initial_states(problem: Problem) -> dict[str, NodeState]:
+    """Every node with its running work on it."""
+    states = {node.name: empty_state(node) for node in problem.nodes}
+    for job in problem.running:
+        for replica in job.replicas:
+            states[replica.node] = states[replica.node].take(
+                replica.gpus, replica.share_milli, replica.cpu_milli, replica.memory_mib
+            )
+    return states
+
+
+def apply(
+    problem: Problem, states: States, placements: Iterable[Placement]
+) -> dict[str, NodeState]:
+    """The states once `placements` have started."""
+    after = dict(states)
+    for p in placements:
+        shape = problem.role_by_key[RoleKey(p.job, p.role)].shape
+        after[p.node] = after[p.node].place(shape, p.gpus, p.share_milli)
+    return after
+
+
+def states_after(problem: Problem, plan: Plan) -> dict[str, NodeState]:
+    """Every node with the running work and the whole plan on it."""
+    return apply(problem, initial_states(problem), plan.placements)

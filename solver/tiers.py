@@ -1,0 +1,338 @@
+"""The lexicographic order: which step comes when, what a plan is worth in it, and a first bound.
+
+Knows no engine. Every step is an integer, so plans compare exactly and a gap of 0 means 0.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Literal
+
+from solver import metrics
+from solver.fair_share import entitlements, held_by_queue
+from solver.fit import fit, hosts
+from solver.problem import Problem, RoleKey
+from solver.result import ObjectiveTerm
+from solver.solution import Plan
+from solver.state import initial_states, states_after
+from solver.workload import RESOURCES, Job, ResourceName
+
+StepKind = Literal[
+    "must", "guarantee", "kept", "fairness", "started", "surplus", "cpu-only", "oldest",
+    "preemption_cost", "groups", "bandwidth", "stranded",
+]  # fmt: skip
+
+UNITS: dict[ResourceName, str] = {
+    "gpu_milli": "milli-GPU",
+    "cpu_milli": "milli-CPU",
+    "memory_mib": "MiB",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Step:
+    """One objective of the order.
+
+    Parameters
+    ----------
+    tier, step, level
+        As they appear in results; `level` is the priority level inside ``priority``.
+    kind
+        What is measured.
+    detail
+        The resource of a guarantee, the group level of ``groups``; empty otherwise.
+    rank
+        For fairness: this step is about the sum of the `rank` smallest shares.
+    scale
+        Integer units per `unit`.
+    """
+
+    tier: str
+    kind: StepKind
+    step: str
+    sense: Literal["max", "min"]
+    unit: str
+    level: int | None = None
+    detail: str = ""
+    rank: int = 0
+    scale: int = 1
+
+    def better(self, value: int, other: int) -> bool:
+        """Whether `value` is strictly better than `other`."""
+        return value > other if self.sense == "max" else value < other
+
+    def term(self, value: int, bound: int) -> ObjectiveTerm:
+        """The step with its value and bound (integers) in the unit that is reported."""
+        return ObjectiveTerm(
+            name=self.tier,
+            level=self.level,
+            step=self.step,
+            sense=self.sense,
+            unit=self.unit,
+            value=value if self.scale == 1 else value / self.scale,
+            bound=bound if self.scale == 1 else bound / self.scale,
+        )
+
+
+def steps(problem: Problem) -> tuple[Step, ...]:
+    """All steps in order, outermost first. The default order is that of `problem.objectives`."""
+    found: list[Step] = _must_steps(problem)
+    for tier in problem.objectives:
+        found += {
+            "guarantee": _guarantee_steps,
+            "priority": _priority_steps,
+            "fairness": _fairness_tier_steps,
+            "preemption_cost": _preemption_cost_steps,
+            "topology": _topology_steps,
+            "stranded": _stranded_steps,
+        }[tier](problem)
+    return tuple(found)
+
+
+def _must_steps(problem: Problem) -> list[Step]:
+    if not any(job.must for job in problem.jobs):
+        return []
+    return [Step(tier="must", kind="must", step="jobs", sense="max", unit="jobs")]
+
+
+def _guarantee_steps(problem: Problem) -> list[Step]:
+    with_quota = [r for r in RESOURCES if any(q.quota.get(r) for q in problem.queues)]
+    return [
+        Step(tier="guarantee", kind="guarantee", step=r, sense="max", unit=UNITS[r], detail=r)
+        for r in with_quota or ["gpu_milli"]
+    ]
+
+
+def _priority_steps(problem: Problem) -> list[Step]:
+    order = problem.objectives
+    fair_inside = "fairness" in order and order.index("fairness") > order.index("priority")
+    found: list[Step] = []
+    for level in problem.priorities:
+        found.append(_priority_step("kept", "milli-GPU", level))
+        if fair_inside:
+            found += _fairness_steps(problem, "priority", level)
+        found += [
+            _priority_step("started", "milli-GPU", level),
+            _priority_step("surplus", "milli-GPU", level),
+            _priority_step("cpu-only", "milli-CPU", level),
+            _priority_step("oldest", "milli x age rank", level),
+        ]
+    return found
+
+
+def _priority_step(kind: StepKind, unit: str, level: int) -> Step:
+    return Step(tier="priority", kind=kind, step=kind, sense="max", unit=unit, level=level)
+
+
+def _fairness_tier_steps(problem: Problem) -> list[Step]:
+    order = problem.objectives
+    if "priority" in order and order.index("fairness") > order.index("priority"):
+        return []  # it is step (b) of every priority level
+    return _fairness_steps(problem, "fairness", None)
+
+
+def _fairness_steps(problem: Problem, tier: str, level: int | None) -> list[Step]:
+    """Lexicographic max-min over n shares is n sums: of the smallest one, two, … n."""
+    return [
+        Step(
+            tier=tier,
+            kind="fairness",
+            step=f"fairness-{rank}",
+            sense="max",
+            unit="weighted share",
+            level=level,
+            rank=rank,
+            scale=metrics.SHARE_SCALE,
+        )
+        for rank, _ in enumerate(metrics.competing_queues(problem), start=1)
+    ]
+
+
+def _preemption_cost_steps(_: Problem) -> list[Step]:
+    return [
+        Step(tier="preemption_cost", kind="preemption_cost", step="cost", sense="min", unit="GPU-s")
+    ]
+
+
+def _topology_steps(problem: Problem) -> list[Step]:
+    by_level = [
+        Step(tier="topology", kind="groups", step=level, sense="min", unit="groups", detail=level)
+        for level in metrics.topology_levels(problem)
+    ]
+    links = Step(tier="topology", kind="bandwidth", step="links", sense="min", unit="GB/s")
+    return [*by_level, links]
+
+
+def _stranded_steps(problem: Problem) -> list[Step]:
+    scale = metrics.stranded_scale(problem)
+    return [
+        Step(
+            tier="stranded", kind="stranded", step="gpus", sense="min", unit="GPUs", scale=scale
+        )
+    ]
+
+
+class Ruler:
+    """Measures plans of one problem, step by step, and knows what no plan can beat.
+
+    Attributes
+    ----------
+    steps
+        The steps in order; all answers are in this order.
+    """
+
+    def __init__(self, problem: Problem) -> None:
+        self.problem = problem
+        self.steps = steps(problem)
+        self._fewest = metrics.FewestGroups(problem)
+
+    @cached_property
+    def entitled(self) -> metrics.Entitlements:
+        """What each queue is entitled to."""
+        return entitlements(self.problem)
+
+    def measure(self, plan: Plan) -> tuple[int, ...]:
+        """Value of a plan in every step."""
+        return tuple(self.value(step, plan) for step in self.steps)
+
+    def key(self, plan: Plan) -> tuple[int, ...]:
+        """The values with the sign turned where less is better: larger keys are better plans."""
+        signed = zip(self.steps, self.measure(plan), strict=True)
+        return tuple(value if step.sense == "max" else -value for step, value in signed)
+
+    def value(self, step: Step, plan: Plan) -> int:
+        """Value of a plan in one step, from the definitions."""
+        problem = self.problem
+        match step.kind:
+            case "must":
+                return sum(must_runs(job, plan) for job in problem.jobs if job.must)
+            case "guarantee":
+                used = metrics.usage(problem, plan)
+                return metrics.guaranteed(problem, used, _resource(step.detail))
+            case "kept":
+                return self.held_at(step.level)
+            case "fairness":
+                used = metrics.usage(problem, plan, from_priority=step.level)
+                vector = metrics.fairness_vector(problem, used, self.entitled)
+                return sum(vector[: step.rank])
+            case "started" | "surplus" | "cpu-only" | "oldest":
+                return sum(
+                    admission_milli(problem, job, plan, step.kind)
+                    for job in problem.jobs
+                    if job.priority == step.level
+                )
+            case "preemption_cost":
+                return 0  # running work stays where it is
+            case "groups":
+                return metrics.excess_groups(problem, plan, step.detail, self._fewest)
+            case "bandwidth":
+                return metrics.lost_bandwidth_gb_s(problem, plan)
+            case "stranded":
+                return metrics.stranded_weighted_milli(problem, states_after(problem, plan))
+
+    def held_at(self, level: int | None) -> int:
+        """GPU-milli that running work of one priority level holds."""
+        running = [job for job in self.problem.running if job.priority == level]
+        held = held_by_queue(self.problem.queues, running)
+        return sum(amounts["gpu_milli"] for amounts in held.values())
+
+    def limit(self, step: Step) -> int:
+        """A value that no plan can beat, found without any search.
+
+        What every startable job would give if all of them started; 0 for costs.
+        """
+        problem = self.problem
+        if step.sense == "min":
+            return 0
+        everything = self._all_startable
+        if step.kind == "fairness":
+            vector = metrics.fairness_vector(problem, self._capped_usage(step.level), self.entitled)
+            return sum(vector[: step.rank])
+        if step.kind == "guarantee":
+            used = metrics.usage(problem, everything)
+            return metrics.guaranteed(problem, used, _resource(step.detail))
+        return self.value(step, everything)
+
+    def _capped_usage(self, level: int | None) -> metrics.Usage:
+        return metrics.usage(self.problem, self._all_startable, from_priority=level)
+
+    @cached_property
+    def _all_startable(self) -> Plan:
+        """A stand-in for "everything that could start does": counts only, no places."""
+        return _Counts(startable(self.problem))
+
+
+class _Counts(Plan):
+    """A plan of which only the number of replicas per role is known."""
+
+    def __init__(self, counts: Counter[RoleKey]) -> None:
+        super().__init__()
+        object.__setattr__(self, "started", counts)
+
+
+def _resource(detail: str) -> ResourceName:
+    return next(r for r in RESOURCES if r == detail)
+
+
+def must_runs(job: Job, plan: Plan) -> bool:
+    """Whether the job starts: a gang its minimum, independent replicas all of them."""
+    started = [plan.started.get(RoleKey(job.name, role.name), 0) for role in job.roles]
+    return any(started) if job.gang else sum(started) == job.replicas
+
+
+def admission_milli(problem: Problem, job: Job, plan: Plan, kind: StepKind) -> int:
+    """What one job adds to an admission step.
+
+    ``started``: GPU-milli of gangs' minimums and of independent replicas; ``surplus``: of
+    replicas above the minimum; ``cpu-only``: CPU-milli of replicas without GPUs; ``oldest``:
+    GPU-milli (CPU-milli of CPU-only jobs) times the number of jobs that arrived no earlier.
+    """
+    total = 0
+    for role in job.roles:
+        count = plan.started.get(RoleKey(job.name, role.name), 0)
+        floor = min(count, role.min_replicas) if job.gang else count
+        gpu_milli = problem.gpu_milli(role.shape)
+        if kind == "started":
+            total += floor * gpu_milli
+        elif kind == "surplus":
+            total += (count - floor) * gpu_milli
+        elif kind == "cpu-only" and not role.shape.wants_gpu:
+            total += count * role.shape.cpu_milli
+        elif kind == "oldest":
+            total += count * age_weight_milli(problem, job, role.name)
+    return total
+
+
+def age_weight_milli(problem: Problem, job: Job, role_name: str) -> int:
+    """What one replica of a role adds to the step ``oldest``."""
+    shape = problem.role_by_key[RoleKey(job.name, role_name)].shape
+    size = shape.cpu_milli if job.cpu_only else problem.gpu_milli(shape)
+    return size * (len(problem.jobs) - problem.position[job.name])
+
+
+def startable(problem: Problem) -> Counter[RoleKey]:
+    """An upper bound of the replicas of each role that could start: each job on its own.
+
+    A gang one of whose roles has no room for its minimum cannot start, nor can its group.
+    """
+    states = initial_states(problem)
+    rooms: dict[RoleKey, int] = {}
+    for job, role in problem.roles():
+        room = 0
+        for node in problem.nodes:
+            if room >= role.replicas:
+                break
+            if hosts(node, role.shape):
+                room += fit(node, role.shape, states[node.name])
+        rooms[RoleKey(job.name, role.name)] = min(room, role.replicas)
+    blocked = {
+        job.name
+        for job, role in problem.roles()
+        if job.gang and rooms[RoleKey(job.name, role.name)] < role.min_replicas
+    }
+    for members in problem.start_groups.values():
+        if any(job.name in blocked for job in members):
+            blocked |= {job.name for job in members}
+    return Counter({key: room for key, room in rooms.items() if key.job not in blocked})

@@ -1,0 +1,232 @@
+"""The work: shapes of replicas, jobs (gangs) that wait, work that runs, queues that own both."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Literal
+
+from solver.cluster import GPU_MILLI, Toleration
+
+ResourceName = Literal["gpu_milli", "cpu_milli", "memory_mib"]
+RESOURCES: tuple[ResourceName, ...] = ("gpu_milli", "cpu_milli", "memory_mib")
+
+
+class LinkRule(StrEnum):
+    """What a replica asks of the links between its GPUs."""
+
+    NONE = "none"
+    PREFERRED = "preferred"
+    REQUIRED = "required"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shape:
+    """What one replica asks of a node. Equal shapes are interchangeable, so they are counted.
+
+    At most one of `gpus`, `share_milli` and `share_memory_mib` is positive.
+
+    Parameters
+    ----------
+    gpus
+        Whole GPUs.
+    share_milli
+        Share of one GPU, in thousandths (1 to 999).
+    share_memory_mib
+        Share of one GPU said by its memory; how many thousandths that is depends on the GPU.
+    gpu_models
+        Sorted canonical model names that will do; empty means any.
+    node_selector
+        Sorted (label, value) pairs that the node must carry.
+    """
+
+    gpus: int = 0
+    share_milli: int = 0
+    share_memory_mib: int = 0
+    cpu_milli: int = 0
+    memory_mib: int = 0
+    gpu_models: tuple[str, ...] = ()
+    node_selector: tuple[tuple[str, str], ...] = ()
+    tolerations: tuple[Toleration, ...] = ()
+    link: LinkRule = LinkRule.NONE
+
+    def __post_init__(self) -> None:
+        kinds = (self.gpus, self.share_milli, self.share_memory_mib)
+        if min(*kinds, self.cpu_milli, self.memory_mib) < 0:
+            raise ValueError(f"a shape cannot ask for a negative amount: {self}")
+        if sum(kind > 0 for kind in kinds) > 1:
+            raise ValueError(f"a shape asks for whole GPUs or for one share, not both: {self}")
+        if self.share_milli >= GPU_MILLI:
+            raise ValueError(f"a share is less than one GPU: {self}")
+
+    @property
+    def is_share(self) -> bool:
+        """Whether the replica takes part of a GPU."""
+        return self.share_milli > 0 or self.share_memory_mib > 0
+
+    @property
+    def wants_gpu(self) -> bool:
+        """Whether the replica takes any GPU at all."""
+        return self.gpus > 0 or self.is_share
+
+    def milli_on(self, gpu_memory_mib: int | None) -> int | None:
+        """Thousandths of one GPU that the replica takes there, or None where it cannot.
+
+        Parameters
+        ----------
+        gpu_memory_mib
+            Memory of the GPU; ``None`` (unknown) cannot serve a share said by memory.
+        """
+        if not self.share_memory_mib:
+            return self.share_milli or GPU_MILLI
+        if not gpu_memory_mib or self.share_memory_mib > gpu_memory_mib:
+            return None
+        return -(-GPU_MILLI * self.share_memory_mib // gpu_memory_mib)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Role:
+    """Replicas of a job that are alike.
+
+    Parameters
+    ----------
+    replicas
+        How many are wanted.
+    min_replicas
+        How many must start together; fewer than `replicas` makes the role elastic.
+    """
+
+    name: str
+    shape: Shape
+    replicas: int = 1
+    min_replicas: int = 1
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.min_replicas <= self.replicas or self.replicas < 1:
+            raise ValueError(
+                f"role {self.name!r}: min {self.min_replicas} of {self.replicas} replicas"
+            )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TopologyRule:
+    """The whole gang belongs in one group of a level: ``island``, ``node``, ``domain``, …"""
+
+    within: str
+    required: bool = True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SpreadRule:
+    """At most `max_per` replicas of the job in one group of level `over`."""
+
+    over: str
+    max_per: int = 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Job:
+    """The unit that a user submits.
+
+    Parameters
+    ----------
+    gang
+        All roles reach their minimum together or nothing starts. Otherwise the replicas are
+        independent of each other (and `min_replicas` says nothing).
+    start_group
+        Jobs of the same group start together or not at all; they are gangs.
+    must
+        The user wants to hear (exit code 4) if this job cannot run.
+    """
+
+    name: str
+    roles: tuple[Role, ...]
+    queue: str = "default"
+    priority: int = 0
+    kind: Literal["training", "inference"] = "training"
+    gang: bool = True
+    topology: TopologyRule | None = None
+    spread: SpreadRule | None = None
+    start_group: str | None = None
+    must: bool = False
+
+    @property
+    def replicas(self) -> int:
+        """Replicas wanted, over all roles."""
+        return sum(role.replicas for role in self.roles)
+
+    @property
+    def min_replicas(self) -> int:
+        """Replicas that must start together, over all roles (independent replicas: 1)."""
+        return sum(role.min_replicas for role in self.roles) if self.gang else 1
+
+    @property
+    def cpu_only(self) -> bool:
+        """Whether no replica takes a GPU."""
+        return not any(role.shape.wants_gpu for role in self.roles)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunningReplica:
+    """One replica in place: the node, the very GPUs, what it holds of each of them.
+
+    `share_milli` is what it holds of its (single) GPU; whole GPUs hold 1000 each.
+    """
+
+    node: str
+    gpus: tuple[int, ...] = ()
+    share_milli: int = GPU_MILLI
+    cpu_milli: int = 0
+    memory_mib: int = 0
+
+    @property
+    def gpu_milli(self) -> int:
+        """Thousandths of GPUs held."""
+        return self.share_milli * len(self.gpus)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Preemption:
+    """What stopping or moving a running job means; durations in seconds."""
+
+    allowed: bool = True
+    movable: bool = False
+    checkpoint_age_s: int = 0
+    restart_s: int = 60
+    cost_gpu_s: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunningJob:
+    """Work that holds GPUs now. Here it stays where it is.
+
+    `shapes` has the request of each replica, in the order of `replicas`.
+    """
+
+    name: str
+    replicas: tuple[RunningReplica, ...]
+    shapes: tuple[Shape, ...]
+    queue: str = "default"
+    priority: int = 0
+    min_replicas: int | None = None
+    wanted_replicas: int | None = None
+    ends_in_s: int | None = None
+    preemption: Preemption = field(default_factory=Preemption)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Queue:
+    """A tenant: what it is guaranteed (`quota`), may use at most (`limit`), and its weight.
+
+    Missing resources are 0 in `quota` and unlimited in `limit`; `demand` overrides what the
+    queue's running and pending work adds up to.
+    """
+
+    name: str
+    parent: str | None = None
+    priority: int = 0
+    weight: int = 1
+    quota: Mapping[ResourceName, int] = field(default_factory=dict)
+    limit: Mapping[ResourceName, int] = field(default_factory=dict)
+    demand: Mapping[ResourceName, int] = field(default_factory=dict)

@@ -1,0 +1,174 @@
+"""A spec to the problem that the solver answers: the only bridge between the two."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from solver.options import SolveOptions
+from solver.problem import OBJECTIVES, Problem, ProblemError
+from specs.errors import SpecErrors, SpecFault
+from specs.hints import did_you_mean
+from specs.machines import Machines, expand_machines
+from specs.occupancy import Occupancy
+from specs.pending import compile_job, job_faults, name_faults
+from specs.queues import compile_queues, queue_faults
+from specs.requests import request_faults, shape_of
+from topology.hardware import canonical_model
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from solver.workload import RunningJob, Shape
+    from specs.loaded import LoadedSpec
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CompiledSpec:
+    """What a spec says to the solver.
+
+    Parameters
+    ----------
+    problem
+        Machines, queues, work, objectives.
+    options
+        Limits of the solve that the spec asks for.
+    notes
+        Sentences for the user: what was assumed, and what this version does not act on.
+    """
+
+    problem: Problem
+    options: SolveOptions
+    notes: tuple[str, ...] = ()
+
+
+def compile_spec(loaded: LoadedSpec) -> CompiledSpec:
+    """Turn a spec into a problem.
+
+    Parameters
+    ----------
+    loaded
+        A spec read by `specs.loader.load_spec`.
+
+    Raises
+    ------
+    SpecErrors
+        Objects that contradict themselves, references to what does not exist, GPUs held twice,
+        topology files that cannot be read. All of them, each with its place.
+    """
+    notes: list[str] = []
+    machines, running, faults = _check(loaded, notes)
+    if faults:
+        raise SpecErrors(faults)
+    spec = loaded.spec
+    notes += _notes(loaded, machines)
+    try:
+        problem = Problem(
+            name=spec.cluster.name,
+            levels=spec.cluster.levels,
+            nodes=tuple(machines.nodes.values()),
+            queues=compile_queues(loaded),
+            running=running,
+            jobs=tuple(compile_job(entry) for entry in spec.jobs),
+            objectives=spec.objectives or OBJECTIVES,
+            reference_shapes=_reference(loaded),
+        )
+    except ProblemError as error:
+        # A safety net: what it finds should have been found above, with its place.
+        found = [SpecFault(file=loaded.file, rule=fault) for fault in error.faults]
+        raise SpecErrors(found) from error
+    return CompiledSpec(problem=problem, options=_options(loaded), notes=tuple(notes))
+
+
+def reference_faults(loaded: LoadedSpec) -> list[SpecFault]:
+    """What is wrong between the objects of a spec, as far as they are sound themselves."""
+    return _check(loaded, [])[2]
+
+
+def _check(
+    loaded: LoadedSpec, notes: list[str]
+) -> tuple[Machines, tuple[RunningJob, ...], list[SpecFault]]:
+    faults: list[SpecFault] = []
+    machines = expand_machines(loaded, faults, notes)
+    faults.extend(queue_faults(loaded))
+    faults.extend(name_faults(loaded))
+    faults.extend(job_faults(loaded))
+    faults.extend(_rule_faults(loaded))
+    running = Occupancy(loaded, machines, faults, notes).compile()
+    return machines, running, faults
+
+
+def _rule_faults(loaded: LoadedSpec) -> Iterator[SpecFault]:
+    """Objectives, reference and solver settings."""
+    spec = loaded.spec
+    for key in ("objectives", "preempt_for"):
+        names = getattr(spec, key) or ()
+        for index, name in enumerate(names):
+            if name in names[:index]:
+                yield loaded.fault((key, index), "listed twice", "Remove one of them")
+    if (
+        spec.objectives is not None
+        and not spec.objectives
+        and not loaded.is_damaged(("objectives",))
+    ):
+        hint = "Remove the key for the default order"
+        yield loaded.fault(("objectives",), "a plan has an objective", hint)
+    for index, entry in enumerate(spec.reference):
+        path = ("reference", index)
+        if loaded.is_damaged(path):
+            continue
+        yield from request_faults(loaded, entry, path)
+        if not (entry.gpus or entry.gpu_memory or entry.mig):
+            hint = "Add gpus or gpu_memory"
+            yield loaded.fault(path, "stranded GPUs are relative to work with GPUs", hint)
+    if spec.solve.time_limit is not None and not spec.solve.time_limit:
+        hint = "Write at least 1s"
+        yield loaded.fault(("solve", "time_limit"), "a search needs time", hint)
+    if spec.solve.deterministic_limit is not None and not spec.solve.deterministic_limit:
+        yield loaded.fault(("solve", "deterministic_limit"), "a search needs time")
+
+
+def _reference(loaded: LoadedSpec) -> tuple[tuple[Shape, int], ...] | None:
+    if not loaded.spec.reference:
+        return None
+    weights: dict[Shape, int] = {}
+    for entry in loaded.spec.reference:
+        shape = shape_of(entry)
+        weights[shape] = weights.get(shape, 0) + entry.weight
+    return tuple(weights.items())
+
+
+def _options(loaded: LoadedSpec) -> SolveOptions:
+    solve = loaded.spec.solve
+    limit = solve.deterministic_limit
+    return SolveOptions(
+        time_limit_s=30.0 if solve.time_limit is None else float(solve.time_limit),
+        deterministic_limit=None if limit is None else float(limit),
+        workers=solve.workers if isinstance(solve.workers, int) else None,
+        seed=solve.seed,
+        gap=0.0 if solve.gap is None else float(solve.gap),
+    )
+
+
+def _notes(loaded: LoadedSpec, machines: Machines) -> list[str]:
+    """What the spec says and this version does not act on, and what is probably a slip."""
+    spec = loaded.spec
+    notes = []
+    if any(queue.parent is not None for queue in spec.queues):
+        notes.append("quotas and weights of inner queues are not applied yet")
+    if spec.preempt_for is not None:
+        notes.append("preemption is not planned yet: running work stays where it is (preempt_for)")
+    models = {
+        model for node in machines.nodes.values() for model in node.topology.gpu_models if model
+    }
+    asked = {
+        model
+        for work in (*spec.jobs, *spec.running)
+        for request in (work, *work.roles)
+        for model in request.gpu_models
+        if canonical_model(model) not in models
+    }
+    for model in sorted(asked):
+        hint = did_you_mean(model, models)
+        notes.append(f"no node has a GPU of model {model}" + (f". {hint}" if hint else ""))
+    return notes

@@ -1,0 +1,1 @@
+"""Published clusters in their own formats, to specs."""

@@ -1,0 +1,1 @@
+"""The spec's objects, one pydantic model each: types, units, keys; nothing across objects."""

@@ -1,0 +1,88 @@
+"""Rules of the game as users write them: queues, objectives, the reference, solver settings."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import Discriminator, Field, Tag
+
+from specs.models.base import (
+    Count,
+    Decimal,
+    Duration,
+    Name,
+    PositiveCount,
+    Priority,
+    Quantity,
+    Seed,
+    StrictModel,
+    choice,
+)
+from specs.models.workload import RequestSpec
+
+OBJECTIVE_NAMES = (
+    "guarantee",
+    "priority",
+    "fairness",
+    "preemption_cost",
+    "topology",
+    "stranded",
+)
+Objective = Annotated[
+    Literal["guarantee", "priority", "fairness", "preemption_cost", "topology", "stranded"],
+    choice(*OBJECTIVE_NAMES),
+]
+PreemptFor = Annotated[
+    Literal["priority", "guarantee", "fair_share"], choice("priority", "guarantee", "fair_share")
+]
+
+
+class AmountsSpec(StrictModel):
+    """Amounts of resources."""
+
+    gpus: Quantity | None = Field(None, description="GPUs")
+    cpu: Quantity | None = Field(None, description="Cores")
+    memory: Quantity | None = Field(None, description="Memory")
+
+
+class QueueSpec(StrictModel):
+    """A tenant."""
+
+    name: Name = Field(description="Name of the queue")
+    parent: Name | None = Field(None, description="Queue that this one is part of")
+    priority: Priority = Field(0, description="Order in which surplus is handed out")
+    weight: Count = Field(1, description="Its part of the surplus, relative to its peers")
+    quota: AmountsSpec = Field(default_factory=AmountsSpec, description="What it is guaranteed")
+    limit: AmountsSpec = Field(default_factory=AmountsSpec, description="What it may use at most")
+    demand: AmountsSpec = Field(
+        default_factory=AmountsSpec, description="What it wants; default: what runs and waits"
+    )
+
+
+class ReferenceSpec(RequestSpec):
+    """A shape of the workload that "stranded" is relative to."""
+
+    weight: PositiveCount = Field(1, description="How much it counts")
+
+
+def _workers_kind(value: object) -> str:
+    return "auto" if isinstance(value, str) and not value[:1].isdigit() else "count"
+
+
+Workers = Annotated[
+    Annotated[Literal["auto"], choice("auto"), Tag("auto")]
+    | Annotated[PositiveCount, Tag("count")],
+    Discriminator(_workers_kind),
+]
+
+
+class SolveSpec(StrictModel):
+    """Limits of the solver."""
+
+    time_limit: Duration | None = Field(None, description="Wall-clock time, 30s by default")
+    deterministic_limit: Decimal | None = Field(
+        None, description="Limit in the solver's own, repeatable time"
+    )
+    workers: Workers = Field("auto", description="Search threads: auto or a number")
+    seed: Seed = Field(1, description="Seed of everything random")
+    gap: Decimal | None = Field(None, description="Relative gap that is good enough")

@@ -1,0 +1,168 @@
+"""Pending jobs as users write them to the solver's, and what can be wrong with them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from solver.cluster import BUILT_IN_LEVELS
+from solver.workload import Job, Role, SpreadRule, TopologyRule
+from specs.hints import did_you_mean
+from specs.queues import DEFAULT_QUEUE, unknown_queue
+from specs.requests import inherited, request_faults, shape_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from specs.document import Path
+    from specs.errors import SpecFault
+    from specs.loaded import LoadedSpec
+    from specs.models.workload import JobSpec, RoleSpec, TopologyRuleSpec, WorkSpec
+
+IMPLICIT_ROLE = "replica"
+"""Name of the one role of a job that declares none."""
+
+WORK_KEYS = ("gpus", "gpu_memory", "mig", "cpu", "memory", "roles")
+"""A job has one of these, or it asks for nothing at all."""
+
+
+def compile_job(entry: JobSpec) -> Job:
+    """The job of a sound entry."""
+    roles = [_role(inherited(role, entry)) for role in entry.roles]
+    if not roles:
+        replicas = entry.replicas or 1
+        roles = [
+            Role(
+                name=IMPLICIT_ROLE,
+                shape=shape_of(entry),
+                replicas=replicas,
+                min_replicas=replicas if entry.min is None else entry.min,
+            )
+        ]
+    rule, spread = entry.topology, entry.spread
+    return Job(
+        name=entry.name,
+        roles=tuple(roles),
+        queue=entry.queue or DEFAULT_QUEUE,
+        priority=entry.priority,
+        kind=entry.kind,
+        gang=entry.gang,
+        topology=None if rule is None else _topology_rule(rule),
+        spread=None if spread is None else SpreadRule(over=spread.over, max_per=spread.max_per),
+        start_group=entry.start_group,
+        must=entry.must,
+    )
+
+
+def _topology_rule(rule: TopologyRuleSpec) -> TopologyRule:
+    return TopologyRule(within=rule.within, required=rule.mode == "required")
+
+
+def _role(role: RoleSpec) -> Role:
+    return Role(
+        name=role.name,
+        shape=shape_of(role),
+        replicas=role.replicas,
+        min_replicas=role.replicas if role.min is None else role.min,
+    )
+
+
+def job_faults(loaded: LoadedSpec) -> Iterator[SpecFault]:
+    """What is wrong with pending jobs, each in itself and in what it refers to."""
+    for index, entry in enumerate(loaded.spec.jobs):
+        path: Path = ("jobs", index)
+        if not loaded.is_damaged(path):
+            yield from _size_faults(loaded, entry, path)
+            yield from work_faults(loaded, entry, path)
+        yield from reference_faults_of(loaded, entry, path)
+
+
+def _size_faults(loaded: LoadedSpec, entry: JobSpec, path: Path) -> Iterator[SpecFault]:
+    given = entry.model_fields_set
+    if not given.intersection(WORK_KEYS):
+        hint = "Add gpus, cpu or roles"
+        yield loaded.fault(path, "a job asks for something", hint, value=None)
+    if entry.roles:
+        for key in ("replicas", "min"):
+            if key in given:
+                hint = "Give it to each role"
+                yield loaded.fault((*path, key), f"{key} belongs to the roles of this job", hint)
+    elif entry.min is not None:
+        replicas = entry.replicas or 1
+        if entry.min > replicas:
+            rule = f"min is above the {replicas} replicas that the job has"
+            yield loaded.fault((*path, "min"), rule, "Lower min or raise replicas")
+        elif entry.min == 0:
+            yield loaded.fault((*path, "min"), "at least one replica starts", "Write min: 1")
+    if entry.min is not None and not entry.gang:
+        hint = "Remove min, or gang: false"
+        yield loaded.fault((*path, "min"), "independent replicas have no minimum", hint)
+
+
+def work_faults(
+    loaded: LoadedSpec, entry: WorkSpec, path: Path, *, planned: bool = True
+) -> Iterator[SpecFault]:
+    """Rules inside pending or running work."""
+    yield from request_faults(loaded, entry, path, planned=planned)
+    if entry.start_group is not None and not entry.gang:
+        rule = "only gangs start together, and this job has gang: false"
+        yield loaded.fault((*path, "start_group"), rule, "Remove gang: false or start_group")
+    yield from _role_faults(loaded, entry.roles, path, planned=planned)
+
+
+def _role_faults(
+    loaded: LoadedSpec, roles: Sequence[RoleSpec], path: Path, *, planned: bool
+) -> Iterator[SpecFault]:
+    names: set[str] = set()
+    for index, role in enumerate(roles):
+        at = (*path, "roles", index)
+        yield from request_faults(loaded, role, at, planned=planned)
+        if role.name in names:
+            yield loaded.fault((*at, "name"), "the name of a role is used twice in its job")
+        names.add(role.name)
+        if role.min is not None and role.min > role.replicas:
+            rule = f"min is above the {role.replicas} replicas that the role has"
+            yield loaded.fault((*at, "min"), rule, "Lower min or raise replicas")
+    if roles and all(role.min == 0 for role in roles):
+        rule, hint = "at least one replica starts", "Give one role a min of 1 or more"
+        yield loaded.fault((*path, "roles"), rule, hint)
+
+
+def reference_faults_of(loaded: LoadedSpec, entry: WorkSpec, path: Path) -> Iterator[SpecFault]:
+    """Queues and levels that the work names and that do not exist."""
+    origin = loaded.origin(path)
+    if (*origin, "queue") not in loaded.damaged:
+        yield from unknown_queue(loaded, entry.queue, path)
+    if ("cluster", "levels") in loaded.damaged:
+        return
+    levels = loaded.spec.cluster.levels
+    rule = "no such level"
+    if entry.topology is not None:
+        known = [*levels, *BUILT_IN_LEVELS]
+        within = entry.topology.within
+        if within not in known:
+            hint = did_you_mean(within, known, "levels")
+            yield loaded.fault((*path, "topology", "within"), rule, hint)
+    if entry.spread is not None:
+        known = [*levels, *(level for level in BUILT_IN_LEVELS if level != "island")]
+        over = entry.spread.over
+        if over == "island":
+            hint = "Spread over node"
+            yield loaded.fault((*path, "spread", "over"), "islands are inside a node", hint)
+        elif over not in known:
+            hint = did_you_mean(over, known, "levels")
+            yield loaded.fault((*path, "spread", "over"), rule, hint)
+
+
+def name_faults(loaded: LoadedSpec) -> Iterator[SpecFault]:
+    """Names that pending and running work share; plans name work by them."""
+    first: dict[str, int] = {}
+    entries: list[tuple[Path, str]] = [
+        *((("running", i, "job"), entry.job) for i, entry in enumerate(loaded.spec.running)),
+        *((("jobs", i, "name"), entry.name) for i, entry in enumerate(loaded.spec.jobs)),
+    ]
+    for path, name in entries:
+        line = loaded.document.place(loaded.origin(path)).line
+        if name in first:
+            hint = f"Line {first[name]} has it already"
+            yield loaded.fault(path, "the name of a job is used twice", hint)
+        first.setdefault(name, line)

@@ -1,0 +1,61 @@
+"""Files that are read: bounded in size, with a fault instead of a traceback."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from specs.errors import SpecErrors, SpecFault
+from specs.models.quantity import MIB
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+def read_bounded(path: Path, max_size_bytes: int, option: str = "") -> bytes:
+    """Content of a file that is not larger than allowed.
+
+    Raises
+    ------
+    SpecErrors
+        There is no such file, it is none, it is too large, or it may not be read.
+    """
+
+    def refuse(rule: str, hint: str = "", value: str = "") -> SpecErrors:
+        return SpecErrors([SpecFault(file=str(path), value=value, rule=rule, hint=hint)])
+
+    try:
+        if path.is_dir():
+            raise refuse("this is a folder, not a file", "Name the file inside it")
+        with path.open("rb") as stream:
+            size = path.stat().st_size
+            if size > max_size_bytes:
+                raise refuse(too_large(max_size_bytes), larger(option), f"{size} bytes")
+            # One byte more than allowed: pipes and devices tell no size beforehand.
+            raw = stream.read(max_size_bytes + 1)
+    except FileNotFoundError as error:
+        hint = f"Known files there: {near}" if (near := _neighbours(path)) else ""
+        raise refuse("there is no such file", hint) from error
+    except OSError as error:
+        raise refuse(f"cannot be read: {error.strerror or error}") from error
+    except ValueError as error:
+        raise refuse("this is no file name") from error
+    if len(raw) > max_size_bytes:
+        raise refuse(too_large(max_size_bytes), larger(option))
+    return raw
+
+
+def too_large(max_size_bytes: int) -> str:
+    """Rule that a file breaks which is larger than allowed."""
+    size = f"{max_size_bytes / MIB:g} MiB" if max_size_bytes >= MIB else f"{max_size_bytes} bytes"
+    return f"larger than {size}"
+
+
+def larger(option: str) -> str:
+    """Way out for a file that is too large, if an option can allow it."""
+    return f"Is it the right file? {option} allows larger ones" if option else ""
+
+
+def _neighbours(path: Path) -> str:
+    folder = path.parent
+    names = sorted(p.name for p in folder.glob("*.y*ml")) if folder.is_dir() else []
+    return ", ".join(names[:5])

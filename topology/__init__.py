@@ -1,0 +1,1 @@
+"""Hardware facts: GPU models, links between GPUs, NVLink islands, machine presets."""
