@@ -7,6 +7,7 @@ import json
 import os
 import platform
 import sys
+from math import isfinite
 from typing import TYPE_CHECKING
 
 from benchmarks.registry import Benchmark, Row, registry
@@ -72,7 +73,7 @@ def _report(benchmark: Benchmark, rows: Sequence[Row]) -> dict[str, object]:
             {
                 "instance": row.instance,
                 "measure": row.measure,
-                "value": row.value,
+                "value": row.value if row.value is not None and isfinite(row.value) else None,
                 "unit": row.unit,
                 "limit": row.limit,
                 "verdict": row.verdict,

@@ -53,4 +53,5 @@ def answer(question: Question, policy: str) -> SolveResult:
 
     with ProgressLine(sys.stderr) as progress:
         result = solve(question.problem, question.options, policy, progress)
-    return replace(result, notes=(*question.notes, *result.notes))
+    notes = dict.fromkeys((*question.notes, *result.notes))
+    return replace(result, notes=tuple(notes))

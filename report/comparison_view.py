@@ -27,7 +27,7 @@ def compare_view(results: Sequence[SolveResult]) -> RenderableType:
     columns = _compare_columns([result.metrics for result in results])
     for column in columns:
         table.add_column(column.title, justify="right", no_wrap=True)
-    table.add_column("first gap", min_width=14)
+    table.add_column("first gap", min_width=15)
     table.add_column("time", justify="right", no_wrap=True)
     for row, result in enumerate(results):
         ours = result.policy.endswith("cp-sat")

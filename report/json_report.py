@@ -20,6 +20,9 @@ if TYPE_CHECKING:
 SOLVE_SCHEMA = "unstrand/solve/v1"
 COMPARE_SCHEMA = "unstrand/compare/v1"
 
+ONLY_STEPS = {"gpus", "cost"}
+"""Steps that are the only one of their tier: its name says it all."""
+
 DIGITS = 12
 """Digits kept of a fraction: enough for any gap above 0 to stay above 0, without float noise."""
 
@@ -128,7 +131,7 @@ def step_name(term: ObjectiveTerm) -> str:
     'priority 10 started'
     """
     tier = term.name if term.level is None else f"{term.name} {term.level}"
-    return f"{tier} {term.step}"
+    return tier if term.step in ONLY_STEPS else f"{tier} {term.step}"
 
 
 def to_json(report: Mapping[str, Any]) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import groupby
 from typing import TYPE_CHECKING
 
 from rich.console import Group, RenderableType
@@ -21,11 +22,19 @@ if TYPE_CHECKING:
     from solver.problem import Problem
     from solver.workload import Job
 
-UNIT_SCALES = {"milli-GPU": ("GPUs", 1000), "milli-CPU": ("CPUs", 1000)}
+UNITS = {
+    "milli-GPU": ("GPUs", 1000),
+    "milli-CPU": ("CPUs", 1000),
+    "milli x age rank": ("", 1000),
+    "weighted share": ("", 1),
+}
 """Units that people read in other words: unit of the result -> (word, how many make one)."""
 
-STEP_WORDS = {"gpu_milli": "GPUs", "cpu_milli": "CPU", "memory_mib": "memory"}
-"""Steps that are named after a resource."""
+STEPS_OF_UNIT = {"gpu_milli", "gpus", "cost"}
+"""Steps that their unit says already."""
+
+MAX_SHAPES = 6
+"""Shapes that the table of stranded GPUs shows, heaviest first."""
 
 
 def solve_view(problem: Problem, result: SolveResult) -> RenderableType:
@@ -121,34 +130,48 @@ def _wants(job: Job) -> str:
 
 
 def _tiers(terms: Sequence[ObjectiveTerm]) -> list[RenderableType]:
-    """A row per step; steps that are 0, and proved so, are only counted."""
+    """A row per tier and priority level, and one for every step that is not proved.
+
+    Steps that are 0, and proved to be, are only counted.
+    """
     table = new_table()
-    for title in ("tier", "step"):
-        table.add_column(title)
-    for title in ("value", "bound", "gap"):
-        table.add_column(title, justify="right")
-    table.add_column("unit")
+    table.add_column("tier", no_wrap=True)
+    table.add_column("reached")
+    table.add_column("bound", no_wrap=True)
+    table.add_column("gap", justify="right", no_wrap=True)
     silent = 0
-    for term in terms:
-        name = term.name if term.level is None else f"{term.name} {term.level}"
-        step = STEP_WORDS.get(term.step, term.step)
-        if term.value == term.bound == 0:
-            silent += 1
-            continue
-        unit, scale = UNIT_SCALES.get(term.unit, (term.unit, 1))
-        table.add_row(
-            name,
-            step,
-            amount(term.value / scale, 4),
-            f"{'≤' if term.sense == 'max' else '≥'} {amount(term.bound / scale, 4)}",
-            Text(percent(term.gap_ratio), style="green" if term.gap_ratio == 0 else "yellow"),
-            unit,
-        )
+    for name, group in groupby(terms, key=_tier):
+        steps = list(group)
+        proved = [term for term in steps if term.value == term.bound]
+        said = [_reached(term) for term in proved if term.value]
+        silent += len(proved) - len(said)
+        if said:
+            table.add_row(name, ", ".join(said), "the same", Text(percent(0), style="green"))
+        for term in steps:
+            if term.value != term.bound:
+                sign = "≤" if term.sense == "max" else "≥"
+                gap = Text(percent(term.gap_ratio), style="yellow")
+                table.add_row(name, _reached(term), f"{sign} {_in_words(term, term.bound)}", gap)
     found: list[RenderableType] = [table] if table.row_count else []
     if silent:
-        steps = plural(silent, "further step is", "further steps are")
-        found.append(Text(f"  {steps} 0, and proved to be", style="dim"))
+        steps_are = plural(silent, "further step is", "further steps are")
+        found.append(Text(f"  {steps_are} 0, and proved to be", style="dim"))
     return found
+
+
+def _tier(term: ObjectiveTerm) -> str:
+    return term.name if term.level is None else f"{term.name} {term.level}"
+
+
+def _reached(term: ObjectiveTerm) -> str:
+    """A step with its value; where the step is a unit itself, the value says it all."""
+    step = "" if term.step in STEPS_OF_UNIT else f"{term.step} "
+    return f"{step}{_in_words(term, term.value)}"
+
+
+def _in_words(term: ObjectiveTerm, value: float) -> str:
+    word, scale = UNITS.get(term.unit, (term.unit, 1))
+    return f"{amount(value / scale, 4)} {word}".rstrip()
 
 
 def _stranded(result: SolveResult) -> list[RenderableType]:
@@ -164,8 +187,10 @@ def _stranded(result: SolveResult) -> list[RenderableType]:
     table = new_table()
     table.add_column("for replicas of", overflow="fold")
     table.add_column("stranded GPUs", justify="right")
-    for shape, gpus in shapes.items():
+    for shape, gpus in list(shapes.items())[:MAX_SHAPES]:
         table.add_row(escape(shape), amount(gpus))
+    if len(shapes) > MAX_SHAPES:
+        table.add_row(f"… and {plural(len(shapes) - MAX_SHAPES, 'rarer shape')}", "")
     return [Text(text), table]
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import isfinite
 from typing import TYPE_CHECKING, TextIO
 
 if TYPE_CHECKING:
@@ -29,7 +30,8 @@ class ProgressLine:
     >>> log = io.StringIO()
     >>> with ProgressLine(log) as progress:
     ...     for second in (0.5, 11, 12):
-    ...         progress(SimpleNamespace(elapsed_s=second, message=f"{second} s: topology 3"))
+    ...         message = f"{second} s: topology 3"
+    ...         progress(SimpleNamespace(elapsed_s=second, value=3, bound=1, message=message))
     >>> log.getvalue()
     '11 s: topology 3\n'
     """
@@ -55,14 +57,16 @@ class ProgressLine:
 
     def __call__(self, progress: Progress) -> None:
         """Show this state of the search, unless the last one is too recent."""
+        if not (isfinite(progress.value) and isfinite(progress.bound)):
+            return  # a search that has just begun
         every_s = TERMINAL_EVERY_S if self._live else PLAIN_EVERY_S
         if progress.elapsed_s - self._last_s < every_s:
             return
         self._last_s = progress.elapsed_s
         text = progress.message[:MAX_COLUMNS]
         if self._live:
+            self._shown = max(self._shown, len(text))
             self._stream.write("\r" + text.ljust(self._shown))
-            self._shown = len(text)
         else:
             self._stream.write(text + "\n")
         self._stream.flush()

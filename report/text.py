@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from typing import TYPE_CHECKING
 
@@ -23,6 +24,8 @@ def amount(value: float, decimals: int = 2) -> str:
     >>> amount(12.0), amount(0.5), amount(1234.567)
     ('12', '0.5', '1,234.57')
     """
+    if not math.isfinite(value):
+        return "∞"
     rounded = round(value, decimals)
     if rounded == int(rounded):
         return f"{int(rounded):,}"
@@ -30,16 +33,16 @@ def amount(value: float, decimals: int = 2) -> str:
 
 
 def percent(ratio: float) -> str:
-    """A ratio in percent; what is above 0 never reads as 0.
+    """A ratio in percent, to three or so digits; what is above 0 never reads as 0.
 
     Examples
     --------
-    >>> percent(0), percent(0.25), percent(0.123456), percent(0.00001)
-    ('0 %', '25 %', '12.35 %', '<0.01 %')
+    >>> percent(0), percent(0.25), percent(0.123456), percent(0.0123456), percent(0.00001)
+    ('0 %', '25 %', '12.3 %', '1.23 %', '<0.01 %')
     """
     if 0 < ratio < 0.00005:
         return "<0.01 %"
-    return f"{amount(100 * ratio)} %"
+    return f"{amount(100 * ratio, 1 if ratio >= 0.1 else 2)} %"
 
 
 def seconds(value_s: float) -> str:

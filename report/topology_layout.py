@@ -36,22 +36,26 @@ class Layout:
 
     @cached_property
     def radius(self) -> float:
+        """Radius of the ring, so large that neighbouring boxes do not touch."""
         n = self.topology.n_gpus
         return 0 if n == 1 else max(110.0, 26.0 * n)
 
     @cached_property
     def width(self) -> float:
+        """Width of the picture."""
         side = SIDE if self.near else BARE_SIDE
         return max(2 * self.radius + BOX_W + 2 * side, MIN_WIDTH)
 
     @cached_property
     def centre(self) -> Point:
+        """Centre of the ring; low enough for the longer column of network cards."""
         needed = max((len(column) for column in self.columns.values()), default=0)
         half = max(self.radius + BOX_H / 2, needed * (NIC_H + NIC_GAP) / 2)
         return self.width / 2, TOP + 30 + half
 
     @cached_property
     def bottom(self) -> float:
+        """Height below which nothing of the ring and the columns reaches."""
         return 2 * self.centre[1] - TOP + 10
 
     @cached_property

@@ -33,8 +33,6 @@ PCIE_STYLES = {
     LinkKind.NODE: ("#9fb3c8", 1.6, "2 4"),
 }
 """Colour, width and dashes; SYS is not drawn, or everything would be full of it."""
-
-
 LEGEND_ROW, NOTE_ROW = 24, 20
 
 

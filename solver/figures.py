@@ -10,17 +10,18 @@ from solver.problem import Problem
 from solver.result import Metrics, QueueReport
 from solver.solution import Plan
 from solver.state import states_after
+from solver.stranding import CAUSES
 from solver.tiers import Ruler
 
 
 def measure_cluster(problem: Problem, plan: Plan, ruler: Ruler) -> Metrics:
     """All figures of the cluster after the plan."""
     states = states_after(problem, plan)
-    parts = metrics.stranded(problem, states)
+    parts = ruler.stranded(plan)
     weights = max(1, sum(part.weight for part in parts))
     scale = GPU_MILLI * weights
     by_cause = {
-        cause: sum(p.weight * p.by_cause[cause] for p in parts) / scale for cause in metrics.CAUSES
+        cause: sum(p.weight * p.by_cause[cause] for p in parts) / scale for cause in CAUSES
     }
     schedulable = [node for node in problem.nodes if node.schedulable]
     free_milli = sum(states[node.name].free_milli for node in schedulable)

@@ -1,17 +1,16 @@
-"""What a plan amounts to, from the definitions: usage, shares, topology cost, stranded GPUs."""
+"""What a plan amounts to, from the definitions: usage, shares, topology cost."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping
 
-from solver.cluster import GPU_MILLI, Node
+from solver.cluster import GPU_MILLI
 from solver.fair_share import held_by_queue
-from solver.fit import fit, fit_by_resource, hosts, least_milli, strictly_linked, unlinked
+from solver.fit import fit, hosts
 from solver.problem import Problem, RoleKey
 from solver.solution import Plan
-from solver.state import NodeState, States, empty_state
+from solver.state import empty_state
 from solver.workload import RESOURCES, Job, ResourceName, Shape
 from topology.scoring import lost_gb_s
 
@@ -199,84 +198,6 @@ def lost_bandwidth_gb_s(problem: Problem, plan: Plan) -> int:
         for p in plan.placements
         if len(p.gpus) > 1
     )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Stranded:
-    """Stranded GPUs of one shape, in milli-GPU, by cause."""
-
-    shape: Shape
-    weight: int
-    by_cause: Mapping[str, int]
-
-    @property
-    def milli(self) -> int:
-        """All causes together."""
-        return sum(self.by_cause.values())
-
-
-CAUSES = ("shape", "links", "cpu", "memory")
-
-
-def stranded(problem: Problem, states: States) -> tuple[Stranded, ...]:
-    """Free GPUs that each shape of the reference workload cannot use.
-
-    ``stranded_k = sum over nodes n of (free_n - gpus_k * fit_n(k))`` over ready, uncordoned nodes
-    that could host the shape when empty; a preferred link counts as required. Leftovers that
-    do not make up one more replica are the cause ``shape``; then links, CPU, memory.
-    """
-    kinds = [_kind(node, states[node.name]) for node in problem.nodes]
-    return tuple(
-        Stranded(
-            shape=shape,
-            weight=weight,
-            by_cause=_stranded_by_cause(problem, strictly_linked(shape), kinds, states),
-        )
-        for shape, weight in problem.reference
-    )
-
-
-def _kind(node: Node, state: NodeState) -> tuple[object, ...]:
-    """Nodes of one kind in equal states take equally many replicas of any shape."""
-    return (node.topology, node.usable_gpus, state)
-
-
-def _stranded_by_cause(
-    problem: Problem, shape: Shape, kinds: Sequence[tuple[object, ...]], states: States
-) -> dict[str, int]:
-    total = dict.fromkeys(CAUSES, 0)
-    seen: dict[tuple[object, ...], dict[str, int]] = {}
-    for node, kind in zip(problem.nodes, kinds, strict=True):
-        if hosts(node, shape):
-            if kind not in seen:
-                seen[kind] = _node_stranded(node, shape, states[node.name])
-            for cause, milli in seen[kind].items():
-                total[cause] += milli
-    return total
-
-
-def _node_stranded(node: Node, shape: Shape, state: NodeState) -> dict[str, int]:
-    most = fit_by_resource(node, shape, state)
-    loose = fit_by_resource(node, unlinked(shape), state)["gpus"]
-    with_cpu = min(most["gpus"], most["cpu"])
-    with_all = min(with_cpu, most["memory"])
-    milli = least_milli(node, shape)
-    return {
-        "shape": state.free_milli - milli * loose,
-        "links": milli * (loose - most["gpus"]),
-        "cpu": milli * (most["gpus"] - with_cpu),
-        "memory": milli * (with_cpu - with_all),
-    }
-
-
-def stranded_weighted_milli(problem: Problem, states: States) -> int:
-    """Sum over shapes of weight times stranded milli-GPU; divide by `stranded_scale` for GPUs."""
-    return sum(part.weight * part.milli for part in stranded(problem, states))
-
-
-def stranded_scale(problem: Problem) -> int:
-    """What turns weighted stranded milli-GPU into GPUs: 1000 times the sum of weights."""
-    return GPU_MILLI * max(1, sum(weight for _, weight in problem.reference))
 
 
 def shape_label(shape: Shape) -> str:

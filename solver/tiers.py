@@ -17,6 +17,7 @@ from solver.problem import Problem, RoleKey
 from solver.result import ObjectiveTerm
 from solver.solution import Plan
 from solver.state import initial_states, states_after
+from solver.stranding import Stranded, StrandingMeter, stranded_scale
 from solver.workload import RESOURCES, Job, ResourceName
 
 StepKind = Literal[
@@ -166,7 +167,7 @@ def _topology_steps(problem: Problem) -> list[Step]:
 
 
 def _stranded_steps(problem: Problem) -> list[Step]:
-    scale = metrics.stranded_scale(problem)
+    scale = stranded_scale(problem)
     return [
         Step(
             tier="stranded", kind="stranded", step="gpus", sense="min", unit="GPUs", scale=scale
@@ -187,6 +188,7 @@ class Ruler:
         self.problem = problem
         self.steps = steps(problem)
         self._fewest = metrics.FewestGroups(problem)
+        self._stranding = StrandingMeter(problem)
 
     @cached_property
     def entitled(self) -> metrics.Entitlements:
@@ -201,6 +203,10 @@ class Ruler:
         """The values with the sign turned where less is better: larger keys are better plans."""
         signed = zip(self.steps, self.measure(plan), strict=True)
         return tuple(value if step.sense == "max" else -value for step, value in signed)
+
+    def stranded(self, plan: Plan) -> tuple[Stranded, ...]:
+        """Stranded GPUs of every reference shape after the plan."""
+        return self._stranding.measure(states_after(self.problem, plan))
 
     def value(self, step: Step, plan: Plan) -> int:
         """Value of a plan in one step, from the definitions."""
@@ -230,7 +236,7 @@ class Ruler:
             case "bandwidth":
                 return metrics.lost_bandwidth_gb_s(problem, plan)
             case "stranded":
-                return metrics.stranded_weighted_milli(problem, states_after(problem, plan))
+                return self._stranding.weighted_milli(states_after(problem, plan))
 
     def held_at(self, level: int | None) -> int:
         """GPU-milli that running work of one priority level holds."""

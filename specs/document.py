@@ -10,7 +10,7 @@ import gc
 import re
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
 import yaml
 
@@ -28,6 +28,9 @@ MAX_VALUES = 5_000_000
 
 MAX_DEPTH = 64
 """Nesting of lists and mappings; the spec itself needs eight levels."""
+
+MAX_WORDS = 120
+"""Longest path in a message about text that is no spec at all, in characters."""
 
 Path = tuple[str | int, ...]
 
@@ -106,17 +109,17 @@ class Document:
                 value = value[step]
             except (KeyError, IndexError, TypeError):
                 value = None
-            if isinstance(step, int):
-                name = None
-                if isinstance(value, dict):
-                    name = value.get("name", value.get("job"))
-                words += (
-                    f"[{name}]" if isinstance(name, str) and name.isprintable() else f"[{step}]"
-                )
-            else:
-                word = step if step.isprintable() else shown(str(step))
-                words += f".{word}" if words else word
+            words = _extended(words, step, value)
         return words
+
+
+def _extended(words: str, step: str | int, value: object) -> str:
+    """A path in words, one step longer; `value` is what stands there."""
+    if isinstance(step, str):
+        word = step if step.isprintable() else shown(step)
+        return f"{words}.{word}" if words else word
+    name = value.get("name", value.get("job")) if isinstance(value, dict) else None
+    return f"{words}[{name if isinstance(name, str) and name.isprintable() else step}]"
 
 
 def _place(mark: Any) -> Place:  # noqa: ANN401 - marks of libyaml and of PyYAML share no type
@@ -220,6 +223,7 @@ class _Frame:
     anchor: str | None
     key: str | None = None
     key_mark: Any = None
+    waits_for_value: bool = False
     skip: bool = False
     aliased: int = 0
     size: int = 1
@@ -272,18 +276,20 @@ class _Builder:
             file=self.file, line=line, column=column, path=path, value=value, rule=rule, hint=hint
         )
 
-    def _stop(self, mark: Any, value: str, rule: str, hint: str = "") -> None:  # noqa: ANN401
+    def _stop(self, mark: Any, value: str, rule: str, hint: str = "") -> NoReturn:  # noqa: ANN401
         raise SpecErrors([*self.faults, self._fault(mark, value, rule, hint)])
 
     def _path(self) -> str:
+        """Where reading has come to, in words."""
         words = ""
-        for frame in self._stack:
+        inner: list[Any] = [*(frame.container for frame in self._stack), None][1:]
+        for frame, child in zip(self._stack, inner, strict=True):
             if isinstance(frame.container, list):
-                words += f"[{len(frame.container)}]"
+                step: str | int = len(frame.container) - (child is not None)
+                words = _extended(words, step, child)
             elif frame.key is not None:
-                key = frame.key if frame.key.isprintable() else shown(frame.key)
-                words += f".{key}" if words else key
-        return words
+                words = _extended(words, frame.key, child)
+        return words if len(words) <= MAX_WORDS else words[: MAX_WORDS - 1] + "…"
 
     def _scalar(self, event: Any) -> str | None:  # noqa: ANN401
         text, tag = event.value, event.tag
@@ -329,10 +335,8 @@ class _Builder:
         alias = shown(f"*{event.anchor}")
         if anchor is None:
             self._stop(event.start_mark, alias, "no anchor has this name")
-            return
         if anchor.size is None:
             self._stop(event.start_mark, alias, "an alias cannot stand inside its own anchor")
-            return
         if self._stack:
             self._stack[-1].size += anchor.size
             self._stack[-1].aliased += anchor.size
@@ -353,7 +357,8 @@ class _Builder:
             frame.marks.values[len(frame.container)] = mark
             frame.container.append(value)
             frame.size += 1
-        elif frame.key_mark is None:
+        elif not frame.waits_for_value:
+            frame.waits_for_value = True
             self._key(frame, value, mark)
         else:
             if not frame.skip and frame.key is not None:
@@ -361,14 +366,13 @@ class _Builder:
                 frame.marks.keys[frame.key] = frame.key_mark
                 frame.marks.values[frame.key] = mark
                 frame.size += 1
-            frame.key, frame.key_mark, frame.skip = None, None, False
+            frame.waits_for_value, frame.skip = False, False
 
     def _key(self, frame: _Frame, value: Any, mark: Any) -> None:  # noqa: ANN401
         """Take a key; one that will not do is reported and its value left out."""
-        frame.key_mark = mark
+        frame.key, frame.key_mark = None, mark
         if not isinstance(value, str):
-            rule, hint = "a key is a word", ""
-            self.faults.append(self._fault(mark, shown(value), rule, hint))
+            self.faults.append(self._fault(mark, shown(value), "a key is a word"))
             frame.skip = True
             return
         key = str(value)

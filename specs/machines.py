@@ -83,7 +83,8 @@ def _add(
         names = [entry.name]
     twice = [name for name in names if name in first]
     if twice:
-        rule = f'the name of a node is used twice: "{twice[0]}"'
+        rule = "the name of a node is used twice"
+        rule += f': "{twice[0]}"' if isinstance(entry, PoolSpec) else ""
         hint = f"Line {first[twice[0]]} has it already"
         faults.append(loaded.fault((*path, "name"), rule, hint))
     if hardware is None:

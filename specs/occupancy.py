@@ -63,8 +63,8 @@ class Occupancy:
         for index, entry in entries:
             path: Path = ("running", index)
             self.faults.extend(reference_faults_of(self.loaded, entry, path))
+            self.faults.extend(work_faults(self.loaded, entry, path, planned=False))
             if not self.loaded.is_damaged(path):
-                self.faults.extend(work_faults(self.loaded, entry, path, planned=False))
                 self._check_sizes(entry, path)
             for number in range(len(entry.replicas)):
                 at = (*path, "replicas", number)
@@ -77,8 +77,8 @@ class Occupancy:
         for at, claim in claims.items():
             if claim.named is None:
                 gpus[at] = self._take_lowest(claim)
-        if self.faults:
-            return ()
+        if self.faults or self.loaded.damaged:
+            return ()  # there will be no problem to put them in
         return tuple(
             _running_job(
                 entry,

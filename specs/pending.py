@@ -70,14 +70,14 @@ def job_faults(loaded: LoadedSpec) -> Iterator[SpecFault]:
     """What is wrong with pending jobs, each in itself and in what it refers to."""
     for index, entry in enumerate(loaded.spec.jobs):
         path: Path = ("jobs", index)
-        if not loaded.is_damaged(path):
-            yield from _size_faults(loaded, entry, path)
-            yield from work_faults(loaded, entry, path)
+        yield from _size_faults(loaded, entry, path)
+        yield from work_faults(loaded, entry, path)
         yield from reference_faults_of(loaded, entry, path)
 
 
 def _size_faults(loaded: LoadedSpec, entry: JobSpec, path: Path) -> Iterator[SpecFault]:
-    given = entry.model_fields_set
+    written = loaded.document.value(loaded.origin(path))
+    given = set(written) if isinstance(written, dict) else set()
     if not given.intersection(WORK_KEYS):
         hint = "Add gpus, cpu or roles"
         yield loaded.fault(path, "a job asks for something", hint, value=None)
@@ -86,7 +86,7 @@ def _size_faults(loaded: LoadedSpec, entry: JobSpec, path: Path) -> Iterator[Spe
             if key in given:
                 hint = "Give it to each role"
                 yield loaded.fault((*path, key), f"{key} belongs to the roles of this job", hint)
-    elif entry.min is not None:
+    elif entry.min is not None and not loaded.is_damaged((*path, "replicas")):
         replicas = entry.replicas or 1
         if entry.min > replicas:
             rule = f"min is above the {replicas} replicas that the job has"
@@ -119,10 +119,12 @@ def _role_faults(
         if role.name in names:
             yield loaded.fault((*at, "name"), "the name of a role is used twice in its job")
         names.add(role.name)
-        if role.min is not None and role.min > role.replicas:
+        sound = not loaded.is_damaged((*at, "replicas"))
+        if role.min is not None and role.min > role.replicas and sound:
             rule = f"min is above the {role.replicas} replicas that the role has"
             yield loaded.fault((*at, "min"), rule, "Lower min or raise replicas")
-    if roles and all(role.min == 0 for role in roles):
+    sound = not loaded.is_damaged((*path, "roles"))
+    if roles and all(role.min == 0 for role in roles) and sound:
         rule, hint = "at least one replica starts", "Give one role a min of 1 or more"
         yield loaded.fault((*path, "roles"), rule, hint)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from specs.errors import SpecErrors, SpecFault
+from specs.hints import did_you_mean
 from specs.models.quantity import MIB
 
 if TYPE_CHECKING:
@@ -33,7 +34,7 @@ def read_bounded(path: Path, max_size_bytes: int, option: str = "") -> bytes:
             # One byte more than allowed: pipes and devices tell no size beforehand.
             raw = stream.read(max_size_bytes + 1)
     except FileNotFoundError as error:
-        hint = f"Known files there: {near}" if (near := _neighbours(path)) else ""
+        hint = did_you_mean(path.name, _neighbours(path), "files there")
         raise refuse("there is no such file", hint) from error
     except OSError as error:
         raise refuse(f"cannot be read: {error.strerror or error}") from error
@@ -55,7 +56,7 @@ def larger(option: str) -> str:
     return f"Is it the right file? {option} allows larger ones" if option else ""
 
 
-def _neighbours(path: Path) -> str:
+def _neighbours(path: Path) -> list[str]:
+    """Names in the folder of the file, of the same kind."""
     folder = path.parent
-    names = sorted(p.name for p in folder.glob("*.y*ml")) if folder.is_dir() else []
-    return ", ".join(names[:5])
+    return [p.name for p in folder.glob(f"*{path.suffix}")] if folder.is_dir() else []

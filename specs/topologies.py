@@ -125,7 +125,8 @@ class Topologies:
                 self.faults.append(self.loaded.fault(path, f"{fault.rule} ({file})", hint))
             return None
         except TopologyParseError as error:
-            hint = ". ".join(part for part in (error.hint.rstrip("."), named) if part)
+            way_out = error.hint[:1].upper() + error.hint[1:].rstrip(".")
+            hint = ". ".join(part for part in (way_out, named) if part)
             self.faults.append(
                 SpecFault(
                     file=key,

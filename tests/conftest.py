@@ -14,8 +14,8 @@ from tests.paths import SHARED
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-hypothesis.settings.register_profile("dev", max_examples=20, deadline=None)
-hypothesis.settings.register_profile("ci", max_examples=40, deadline=None, derandomize=True)
+hypothesis.settings.register_profile("dev", max_examples=40, deadline=None)
+hypothesis.settings.register_profile("ci", max_examples=100, deadline=None, derandomize=True)
 hypothesis.settings.load_profile("dev")  # `--hypothesis-profile ci` takes the other
 
 COUNTED = ("passed", "failed", "skipped")

@@ -39,17 +39,17 @@ HYBRID_CUBE = {
 }  # fmt: skip
 
 TINY_MACHINES = (
-    machine(0),
-    machine(1),
+    machine(4),
     machine(2),
     machine(3, memory_gib=40),
-    machine(4),
+    machine(1),
     machine(4, "NV12"),
     machine(4, {(0, 2): "NV12", (1, 3): "NV12"}),
     machine(4, {(0, 1): "NV2", (1, 2): "NV1", (2, 3): "NV2", (0, 3): "NV1"}),
     machine(3, {(0, 1): "NV4", (0, 2): "PIX", (1, 2): "NODE"}),
     machine(["A100", "V100", "A100"]),
     machine(2, memory_gib=None),
+    machine(0),
 )
 """At most four GPUs: no links, one switch, bridged pairs, a ring, mixed links and models."""
 
@@ -213,9 +213,10 @@ def jobs(draw: Any, name: str, queues: tuple[str, ...], most: int) -> Job:
 def problems(draw: Any, size: dict[str, Any]) -> Problem:
     """A whole problem no larger than `size` says (`TINY` or `SMALL`)."""
     node_names = draw(st.permutations(["n1", "n2", "n3", "n4", "n5"]))
+    least = draw(st.sampled_from([min(2, size["nodes"]), 1, size["nodes"]]))
     machines = tuple(
         draw(nodes(name, size["machines"]))
-        for name in node_names[: draw(st.integers(1, size["nodes"]))]
+        for name in node_names[: draw(st.integers(least, size["nodes"]))]
     )
     tree = draw(queue_trees())
     queues = tuple(queue.name for queue in tree)

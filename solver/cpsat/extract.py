@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 from ortools.sat.python import cp_model
 
+from solver.aggregate.classes import NodeClass, expand
 from solver.cluster import Node
 from solver.cpsat.devices import DeviceClass, Devices, device_class, names_gpus
 from solver.cpsat.variables import Variables
@@ -25,16 +26,27 @@ def extract_plan(variables: Variables, devices: Devices, value_of: ValueOf) -> P
     """
     numbers: dict[RoleKey, int] = {}
     placements: list[Placement] = []
-    for node in variables.busy_nodes:
-        hands = _Hands(variables, devices, node, value_of)
-        for job, role, x in variables.on_node(node):
+    for nodes in variables.classes:
+        counts = [
+            (job, role, value_of(x)) for job, role, x in variables.on_node(nodes.representative)
+        ]
+        hands = {node.name: _Hands(variables, devices, node, value_of) for node in nodes.nodes}
+        for job, role, node in _by_node(nodes, variables, counts):
             key = RoleKey(job.name, role.name)
-            for _ in range(value_of(x)):
-                number = numbers.get(key, 0)
-                numbers[key] = number + 1
-                gpus, milli = hands.give(job, role)
-                placements.append(Placement(job.name, role.name, number, node.name, gpus, milli))
+            number = numbers.get(key, 0)
+            numbers[key] = number + 1
+            gpus, milli = hands[node.name].give(job, role)
+            placements.append(Placement(job.name, role.name, number, node.name, gpus, milli))
     return Plan.of(placements)
+
+
+def _by_node(
+    nodes: NodeClass, variables: Variables, counts: list[tuple[Job, Role, int]]
+) -> list[tuple[Job, Role, Node]]:
+    if nodes.size > 1:
+        return expand(nodes, variables.states, counts)
+    node = nodes.representative
+    return [(job, role, node) for job, role, count in counts for _ in range(count)]
 
 
 class _Hands:

@@ -12,14 +12,18 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from solver.cpsat.extract import extract_plan
-from solver.cpsat.model import PlacementModel
-from solver.cpsat.search import ModelError, SearchLimits, search
+from solver.cpsat.model import LOOKS_AT_NODES, PlacementModel
+from solver.cpsat.search import Effort, ModelError, SearchLimits, search
 from solver.cpsat.variables import BuildTimeoutError
 from solver.options import SolveOptions
 from solver.problem import Problem
 from solver.progress import Progress, ProgressListener
 from solver.solution import Plan
 from solver.tiers import Ruler, Step
+
+
+QUICK_PART = 0.15
+"""Part of a step's time that the quick search may use before the thorough one takes over."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,6 +76,7 @@ class _Run:
         self._values = list(ruler.measure(incumbent))
         self._bounds = [ruler.limit(step) for step in ruler.steps]
         self._model: PlacementModel | None = None
+        self._named = False  # whether the model knows every node, or only classes of them
         self._kept: dict[int, int] = {}  # place of a step to the value that the model keeps
         self._build_s = 0.0
         self._solve_s = 0.0
@@ -120,8 +125,13 @@ class _Run:
         """Have a model in which all steps before `place` keep their value."""
         began = time.monotonic()
         try:
-            if self._model is None:
-                self._model = PlacementModel(self._problem, self._ruler, self._check_time)
+            named = any(s.kind in LOOKS_AT_NODES for s in self._ruler.steps[: place + 1])
+            if self._model is None or named != self._named:
+                self._model = PlacementModel(
+                    self._problem, self._ruler, self._check_time, merge=not named
+                )
+                self._named = named
+                self._kept = {}
             for earlier in range(place):
                 if self._kept.get(earlier) != self._values[earlier]:
                     self._model.keep(self._ruler.steps[earlier], self._values[earlier])
@@ -131,7 +141,15 @@ class _Run:
             self._build_s += time.monotonic() - began
 
     def _search(self, place: int, step: Step) -> bool:
-        """Search one step; returns whether somebody asked to stop."""
+        """Search one step, quickly first; returns whether somebody asked to stop."""
+        for effort in Effort:
+            if not self._open(place) or self._time_left() <= 0:
+                return False
+            if self._search_once(place, step, self._limits(place, effort)):
+                return True
+        return False
+
+    def _search_once(self, place: int, step: Step, limits: SearchLimits) -> bool:
         assert self._model is not None
         model = self._model
         model.variables.hint(self._plan)
@@ -141,7 +159,7 @@ class _Run:
             model.variables.model,
             expression,
             step.sense,
-            self._limits(place),
+            limits,
             self._tell(step) if self._listener else None,
         )
         self._solve_s += time.monotonic() - began
@@ -164,14 +182,22 @@ class _Run:
             self._plan = plan
             self._values = list(self._ruler.measure(plan))
 
-    def _limits(self, place: int) -> SearchLimits:
+    def _limits(self, place: int, effort: Effort) -> SearchLimits:
         """A step may use half of what is left as long as others wait for their turn."""
         others = any(self._open(later) for later in range(place + 1, len(self._values)))
-        part = 0.5 if others else 1.0
+        time_s = self._time_left() * (0.5 if others else 1.0)
         deterministic = self._deterministic_left
+        if deterministic is not None:
+            deterministic *= 0.5 if others else 1.0
+        if effort is Effort.QUICK:
+            if deterministic is not None:
+                deterministic *= QUICK_PART
+            else:
+                time_s *= QUICK_PART
         return SearchLimits(
-            time_s=self._time_left() * part,
-            deterministic=None if deterministic is None else deterministic * part,
+            effort=effort,
+            time_s=time_s,
+            deterministic=deterministic,
             workers=self._options.workers,
             seed=self._options.seed,
             gap=self._options.gap,

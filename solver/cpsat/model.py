@@ -26,7 +26,7 @@ from solver.cpsat.objectives.stranded import stranded_milli
 from solver.cpsat.objectives.topology import excess_groups, lost_bandwidth
 from solver.cpsat.variables import Expr, Variables
 from solver.problem import Problem
-from solver.tiers import Ruler, Step
+from solver.tiers import Ruler, Step, StepKind
 from solver.workload import RESOURCES
 
 RULES_ON_COUNTS: tuple[Callable[[Variables], None], ...] = (
@@ -44,8 +44,18 @@ RULES_ON_DEVICES: tuple[Callable[[Variables, Devices], None], ...] = (
 )
 
 
+LOOKS_AT_NODES: frozenset[StepKind] = frozenset({"groups", "bandwidth", "stranded"})
+"""Steps whose value depends on which of several interchangeable nodes a replica is on."""
+
+
 class PlacementModel:
     """Variables and rules of one problem, and the expression of every step.
+
+    Parameters
+    ----------
+    merge
+        Count over classes of interchangeable nodes; good for steps that do not look at nodes one
+        by one (`LOOKS_AT_NODES`).
 
     Raises
     ------
@@ -53,8 +63,15 @@ class PlacementModel:
         `check_time` found that the time for building is up.
     """
 
-    def __init__(self, problem: Problem, ruler: Ruler, check_time: Callable[[], None]) -> None:
-        self.variables = Variables(problem, check_time)
+    def __init__(
+        self,
+        problem: Problem,
+        ruler: Ruler,
+        check_time: Callable[[], None],
+        *,
+        merge: bool = False,
+    ) -> None:
+        self.variables = Variables(problem, check_time, merge=merge)
         self.devices = Devices()
         for rule in RULES_ON_COUNTS:
             rule(self.variables)

@@ -2,7 +2,8 @@
 
 ``x[role, node]``
     Replicas of a role that start on a node (integer). Replicas are alike, so they are counted.
-    A variable exists only where the node could take at least one in its present state.
+    A variable exists only where the node could take at least one in its present state. Where
+    nodes are merged, the node stands for a class of interchangeable ones.
 ``start[job]``
     The gang starts (Boolean); replicas then lie between each role's minimum and its size.
 
@@ -18,6 +19,7 @@ from functools import cached_property
 from ortools.sat.python import cp_model
 
 from solver import fit as fits
+from solver.aggregate.classes import merged_nodes, never_binds, single_nodes
 from solver.cluster import Node
 from solver.cpsat.view import PlanView
 from solver.problem import Problem, RoleKey
@@ -41,13 +43,27 @@ class Variables:
     ----------
     check_time
         Called now and then while building; raises `BuildTimeoutError` when time is up.
+    merge
+        Count over classes of interchangeable nodes rather than over nodes.
     """
 
-    def __init__(self, problem: Problem, check_time: Callable[[], None] = lambda: None) -> None:
+    def __init__(
+        self,
+        problem: Problem,
+        check_time: Callable[[], None] = lambda: None,
+        *,
+        merge: bool = False,
+    ) -> None:
         self.problem = problem
         self.model = cp_model.CpModel()
         self.check_time = check_time
         self.states = initial_states(problem)
+        self.classes = merged_nodes(problem, self.states) if merge else single_nodes(problem)
+        self.nodes = tuple(nodes.representative for nodes in self.classes)
+        self._sizes = {nodes.representative.name: nodes.size for nodes in self.classes}
+        self._stands_for = {
+            node.name: nodes.representative.name for nodes in self.classes for node in nodes.nodes
+        }
         self.x: dict[tuple[RoleKey, str], cp_model.IntVar] = {}
         self.start: dict[str, cp_model.IntVar] = {}
         self._valuations: list[tuple[cp_model.IntVar, Valuation]] = []
@@ -69,7 +85,7 @@ class Variables:
 
     def hint(self, plan: Plan) -> None:
         """Suggest a plan to the solver: a value for every single variable."""
-        view = PlanView(self.problem, plan)
+        view = PlanView(self.problem, plan, self._stands_for)
         self.model.clear_hints()
         for variable, value in self._valuations:
             self.model.add_hint(variable, int(value(view)))
@@ -98,8 +114,12 @@ class Variables:
 
     @cached_property
     def busy_nodes(self) -> tuple[Node, ...]:
-        """Nodes on which anything could start."""
-        return tuple(node for node in self.problem.nodes if node.name in self._by_node)
+        """Nodes (each for its class) on which anything could start."""
+        return tuple(node for node in self.nodes if node.name in self._by_node)
+
+    def size(self, node: Node) -> int:
+        """How many interchangeable nodes a node stands for."""
+        return self._sizes[node.name]
 
     def state(self, node: Node) -> NodeState:
         """What a node has left before the plan."""
@@ -118,9 +138,10 @@ class Variables:
             if not rooms.get(key):
                 continue
             self.check_time()
-            for node in self.problem.nodes:
+            for node in self.nodes:
                 if fits.hosts(node, role.shape):
-                    high = min(role.replicas, fits.fit(node, role.shape, self.states[node.name]))
+                    room = self.size(node) * fits.fit(node, role.shape, self.states[node.name])
+                    high = min(role.replicas, room)
                     if high > 0:
                         self._add_count(job, role, key, node, high)
         for job in self.problem.jobs:
@@ -154,27 +175,14 @@ def total(exprs: Iterable[Expr]) -> Expr:
     return cp_model.LinearExpr.sum(list(exprs))
 
 
-def never_binds(variables: Variables, node: Node, resource: ResourceName) -> bool:
-    """Whether CPU (or memory) of a node cannot run out before its GPUs do.
-
-    Let a be the most of the resource per GPU-milli that any shape asks (of pending work and of the
-    reference). Replicas holding u of the node's g free GPU-milli leave at least ``left - a*u``,
-    and what fits into the other ``g - u`` asks for at most ``a * (g - u)``. So where
-    ``a * g <= left`` the rule holds by itself, in the capacity of the node and in "stranded".
-    """
-    left = variables.left(node, resource)
-    if left is None:
-        return True
+def never_short(variables: Variables, node: Node, resource: ResourceName) -> bool:
+    """Whether a resource of a node cannot run out before its GPUs, for pending work and reference."""
     problem = variables.problem
-    pending = [role.shape for _, role, _ in variables.on_node(node)]
-    reference = [shape for shape, _ in problem.reference if fits.hosts(node, shape)]
-    free = variables.state(node).free_milli
-    for shape in dict.fromkeys((*pending, *reference)):
-        amount = shape.cpu_milli if resource == "cpu_milli" else shape.memory_mib
-        if amount and not shape.wants_gpu:
-            return False
-        milli = fits.least_milli(node, shape)
-        if amount and amount * free > left * milli:
-            return False
-    return True
-
+    return never_binds(
+        problem,
+        node,
+        variables.state(node),
+        resource,
+        [role.shape for _, role, _ in variables.on_node(node)],
+        [shape for shape, _ in problem.reference if fits.hosts(node, shape)],
+    )

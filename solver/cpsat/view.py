@@ -19,9 +19,16 @@ T = TypeVar("T")
 
 
 class PlanView:
-    """Counts and sets of one plan."""
+    """Counts and sets of one plan.
 
-    def __init__(self, problem: Problem, plan: Plan) -> None:
+    Parameters
+    ----------
+    stands_for
+        Name of the node that stands for each node in the model.
+    """
+
+    def __init__(self, problem: Problem, plan: Plan, stands_for: Mapping[str, str]) -> None:
+        self._stands_for = stands_for
         self.problem = problem
         self.plan = plan
         self.started = plan.started
@@ -36,14 +43,15 @@ class PlanView:
     @cached_property
     def count(self) -> Mapping[tuple[RoleKey, str], int]:
         """Replicas by (role, node)."""
-        return Counter((RoleKey(p.job, p.role), p.node) for p in self.plan.placements)
+        name = self._stands_for
+        return Counter((RoleKey(p.job, p.role), name[p.node]) for p in self.plan.placements)
 
     def starts(self, job: str) -> bool:
         """Whether any replica of the job starts."""
         return job in self.plan.by_job
 
     def on(self, node: str) -> tuple[Placement, ...]:
-        """Placements on a node."""
+        """Placements on a node that stands for itself alone."""
         return self.plan.by_node.get(node, ())
 
     def shape(self, placement: Placement) -> Shape:
@@ -51,5 +59,5 @@ class PlanView:
         return self.problem.role_by_key[RoleKey(placement.job, placement.role)].shape
 
     def nodes_of(self, job: str) -> set[str]:
-        """Nodes on which the job starts replicas."""
-        return {p.node for p in self.plan.by_job.get(job, ())}
+        """Nodes (each for its class) on which the job starts replicas."""
+        return {self._stands_for[p.node] for p in self.plan.by_job.get(job, ())}

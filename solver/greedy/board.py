@@ -171,11 +171,13 @@ class Board:
                 if score is not None:
                     yield score, members[0], members
             return
-        for place, n in enumerate(region.nodes):
+        for n in region.nodes:
             sid = self._of_node[n] if region.gpus is None else self.situation(n, region.gpus)
             score = scores[sid] if sid in scores else self._score(sheet, shape, sid)
             if score is not None:
-                yield (score[:1], place, (n,)) if region.in_order else (score, n, (n,))
+                yield score, n, (n,)
+                if region.in_order:
+                    return
 
     def find(self, shape: Shape, region: Region) -> Seat | None:
         """The place that the policy gives to one replica in a region, if there is one."""

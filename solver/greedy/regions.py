@@ -9,6 +9,7 @@ from __future__ import annotations
 from itertools import chain
 from typing import TYPE_CHECKING
 
+from solver.cluster import GPU_MILLI
 from solver.greedy.scoring import ANYWHERE, Region
 
 if TYPE_CHECKING:
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
 
     from solver.cluster import Node
     from solver.greedy.board import Board
-    from solver.workload import Job
+    from solver.workload import Job, SpreadRule
 
 Path = tuple[Region, ...]
 """Regions that contain each other, the innermost first."""
@@ -73,13 +74,11 @@ class Regions:
         Yields
         ------
         tuple of Region
-            Only paths whose first region has room for each role's minimum by itself.
+            Only paths whose first region may have room for the job's minimum.
         """
-        found = self._from_inside(job) if self._packs(job) else self._in_order(job)
-        return (path for path in found if self._may_hold(job, path[0]))
-
-    def _packs(self, job: Job) -> bool:
-        return self._inside_out and job.gang and job.replicas > 1
+        if self._inside_out and job.gang and job.replicas > 1:
+            return self._from_inside(job)
+        return (path for path in self._in_order(job) if self._may_hold(job, path[0]))
 
     def _in_order(self, job: Job) -> Iterator[Path]:
         rule = job.topology
@@ -105,23 +104,24 @@ class Regions:
         for place, level in enumerate(levels):
             fresh = [region for region in self.groups(level) if region not in seen]
             seen.update(fresh)
-            fitting = [region for region in fresh if self._may_hold(job, region)]
+            fitting = self._fitting(job, fresh)
             for region in sorted(fitting, key=self._free_milli):
-                around = self._around(region, levels[place + 1 :])
+                around = self._around(region, levels[place + 1 :], limit)
                 if limit is None:
                     around.append(ANYWHERE)
                 elif place + 1 < len(levels) and not self._inside(region, limit):
                     continue  # A domain may reach beyond the rack that the job must stay in.
                 yield (self._most_room_first(job, region), *around)
-        if limit is None:
+        if limit is None and self._may_hold(job, ANYWHERE):
             yield (self._most_room_first(job, ANYWHERE),)
 
-    def _around(self, region: Region, levels: list[str]) -> list[Region]:
-        """The groups around a region, from inside to outside."""
+    def _around(self, region: Region, levels: list[str], limit: str | None) -> list[Region]:
+        """The groups around a region, from inside to outside, none beyond a group of `limit`."""
         found = []
         for level in levels:
             group = self._group_around(region, level)
-            if self._inside(region, level) and group != region:
+            allowed = limit is None or self._inside(group, limit)
+            if allowed and group != region and self._inside(region, level):
                 found.append(group)
                 region = group
         return found
@@ -138,13 +138,48 @@ class Regions:
         assert region.nodes
         return sum(self._board.free_milli(n, region.gpus) for n in region.nodes)
 
+    def _fitting(self, job: Job, regions: list[Region]) -> list[Region]:
+        """Those regions that may hold the job; nodes in equal situations are looked at once."""
+        known: dict[tuple[int, frozenset[int] | None], bool] = {}
+        found = []
+        for region in regions:
+            assert region.nodes
+            if len(region.nodes) > 1:
+                held = self._may_hold(job, region)
+            else:
+                key = (self._board.situation(region.nodes[0], region.gpus), region.gpus)
+                if key not in known:
+                    known[key] = self._may_hold(job, region)
+                held = known[key]
+            if held:
+                found.append(region)
+        return found
+
     def _may_hold(self, job: Job, region: Region) -> bool:
-        """Whether each role's minimum alone finds room there (necessary, but not enough)."""
-        return all(
-            self._board.room(role.shape, region, least) >= least
-            for role in job.roles
-            if (least := role.min_replicas if job.gang else 0)
-        )
+        """Whether the minimum may find room there: what is quickly seen, so not a promise.
+
+        Each role by itself has to fit, the GPUs have to be enough for all roles together, and the
+        groups that the job is spread over have to be enough in number.
+        """
+        roles = [(role.shape, role.min_replicas) for role in job.roles if role.min_replicas]
+        if not job.gang or not roles:
+            return True
+        if job.spread is not None and not self._may_spread(job, job.spread, region):
+            return False
+        if region.nodes is not None and len(roles) > 1:
+            # What a share said by memory takes is known only once its GPU is.
+            wanted = sum((shape.gpus * GPU_MILLI + shape.share_milli) * n for shape, n in roles)
+            if self._free_milli(region) < wanted:
+                return False
+        return all(self._board.room(shape, region, least) >= least for shape, least in roles)
+
+    def _may_spread(self, job: Job, rule: SpreadRule, region: Region) -> bool:
+        group_of = self._group_of[rule.over]
+        if region.nodes is None:
+            groups = len(self._groups[rule.over])
+        else:
+            groups = len({group_of[n] for n in region.nodes})
+        return groups * rule.max_per >= job.min_replicas
 
     def _most_room_first(self, job: Job, region: Region) -> Region:
         """The region with its nodes in an order that spans few groups when they are filled up.

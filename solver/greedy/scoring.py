@@ -89,8 +89,8 @@ class Region:
     gpus
         The GPUs of the region's single node that may be taken; None is any.
     in_order
-        Only the first component of the score counts here, and ties are broken by the order of
-        `nodes`. Otherwise the whole score counts, and ties go to the lower number.
+        The first of `nodes` with room gets the replica, whatever the scores. Otherwise the
+        highest score wins, and ties go to the lower number.
     """
 
     nodes: tuple[int, ...] | None = None
@@ -101,8 +101,7 @@ class Region:
 ANYWHERE = Region()
 
 Candidate = tuple[Score, int, Sequence[int]]
-"""A score, the nodes (by number) that have it, the best place first, and before them that place:
-where the first of them stands in the order in which ties are broken."""
+"""A score, the number of the first node that has it, and all nodes (by number) that have it."""
 
 
 class PlacementPolicy(ABC):

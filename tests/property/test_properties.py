@@ -15,7 +15,7 @@ import pytest
 from hypothesis import HealthCheck, assume, event, given, settings
 from hypothesis import strategies as st
 
-from solver import greedy, metrics
+from solver import greedy
 from solver.api import solve
 from solver.options import SolveOptions
 from solver.problem import Problem, RoleKey
@@ -292,7 +292,10 @@ def test_free_gpus_are_those_nobody_holds_on_nodes_that_are_ready(problem, polic
 def test_stranded_gpus_of_a_shape_are_what_no_packing_of_it_can_use(problem, shape):
     """Against a search over all ways to put replicas of the shape on a node."""
     problem = replace(problem, reference_shapes=((shape, 1),))
-    states = states_after(problem, greedy.place(problem, "best-fit", 1))
+    plan = greedy.place(problem, "best-fit", 1)
+    states = states_after(problem, plan)
+    ruler = Ruler(problem)
+    (step,) = (step for step in ruler.steps if step.tier == "stranded")
 
     expected = 0
     for node in problem.nodes:
@@ -303,7 +306,7 @@ def test_stranded_gpus_of_a_shape_are_what_no_packing_of_it_can_use(problem, sha
             count = most(node, shape, left, state.cpu_left, state.memory_left)
             expected += sum(left) - 1000 * shape.gpus * count
 
-    assert metrics.stranded_weighted_milli(problem, states) == expected
+    assert ruler.value(step, plan) == expected
 
 
 def accepts(node: Node, shape: Shape) -> bool:

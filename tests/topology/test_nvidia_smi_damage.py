@@ -91,7 +91,7 @@ def test_a_missing_gpu_row_is_refused():
     error = refusal("gpu_row_missing")
 
     assert (error.line, error.source) == (1, "gpu_row_missing.txt")
-    assert "GPU2" in error.rule
+    assert error.value == "GPU2"
 
 
 def test_a_short_gpu_row_is_refused():

@@ -39,6 +39,8 @@ _MARK = re.compile(r"\S")
 _TOKEN = re.compile(r"\S+")
 _MAX_NOISE = 240
 """Characters before the name of a row (a timestamp, a host name) that are skipped."""
+_MAX_MATRICES = 16
+"""Further ones in the same text are not looked at."""
 _MAX_WRAPS = 4
 """Terminal lines that one printed line may have been broken into."""
 
@@ -127,7 +129,7 @@ def _find_headers(lines: list[str], text: str) -> tuple[_Header, _Header | None]
     """Return the header to use and the one after it; a header with titles is preferred."""
     found: list[_Header] = []
     at = 0
-    while at < len(lines):
+    while at < len(lines) and len(found) < _MAX_MATRICES:
         header = _header_at(lines, at)
         if header is not None:
             found.append(header)

@@ -92,7 +92,8 @@ def _check_gpu_rows(matrix: MatrixText, gpus: tuple[str, ...]) -> None:
     missing = [gpu for gpu in gpus if gpu not in matrix.rows]
     if missing:
         raise TopologyParseError(
-            f"the header names {len(gpus)} GPUs, and there is no row {', '.join(missing)}",
+            "the header names these GPUs, and they have no row",
+            value=" ".join(missing),
             line=matrix.header_line,
             hint=ASK,
         )

@@ -9,7 +9,7 @@ users see it as ``cpu-short`` or ``mem-short``.
 from __future__ import annotations
 
 from solver.cluster import Node
-from solver.cpsat.variables import Variables, never_binds, weighted
+from solver.cpsat.variables import Variables, never_short, weighted
 from solver.workload import ResourceName
 
 
@@ -22,10 +22,10 @@ def add_capacity(variables: Variables) -> None:
 
 def _add(variables: Variables, node: Node, resource: ResourceName) -> None:
     left = variables.left(node, resource)
-    if left is None or never_binds(variables, node, resource):
+    if left is None or never_short(variables, node, resource):
         return
     problem = variables.problem
     terms = [
         (x, problem.amount(role.shape, resource)) for _, role, x in variables.on_node(node)
     ]
-    variables.require(weighted(terms), None, left)
+    variables.require(weighted(terms), None, variables.size(node) * left)

@@ -35,8 +35,10 @@ def add_required_topology(variables: Variables, devices: Devices) -> None:
 def _add_groups(variables: Variables, job: Job, level: str) -> None:
     problem = variables.problem
     inside: list[Expr] = []
-    for group, nodes in problem.groups[level].items():
-        names = {node.name for node in nodes}
+    groups: dict[tuple[str, ...], set[str]] = {}
+    for node in variables.busy_nodes:
+        groups.setdefault(node.group(level, problem.levels), set()).add(node.name)
+    for group, names in groups.items():
         counts = {
             role.name: [(x, 1) for node, x in variables.counts(job, role) if node.name in names]
             for role in job.roles

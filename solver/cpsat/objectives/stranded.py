@@ -19,7 +19,7 @@ from itertools import combinations
 
 from solver.cluster import GPU_MILLI, Node
 from solver.cpsat.devices import Devices, names_gpus
-from solver.cpsat.variables import Expr, Variables, never_binds, total, weighted
+from solver.cpsat.variables import Expr, Variables, never_short, total, weighted
 from solver.cpsat.view import PlanView
 from solver.fit import (
     allowed_gpus,
@@ -51,8 +51,8 @@ def stranded_milli(variables: Variables, devices: Devices) -> Expr:
 
 def _shapes_on(variables: Variables, node: Node) -> dict[Shape, int]:
     """Shapes that the node hosts when empty, with their weights, without what cannot bind."""
-    cpu_free = never_binds(variables, node, "cpu_milli")
-    memory_free = never_binds(variables, node, "memory_mib")
+    cpu_free = never_short(variables, node, "cpu_milli")
+    memory_free = never_short(variables, node, "memory_mib")
     weights: dict[Shape, int] = {}
     for shape, weight in variables.problem.reference:
         if hosts(node, shape):

@@ -65,9 +65,6 @@ def targets(rows: list[dict[str, str]]) -> list[tuple[Shape, int]]:
     return chosen
 
 
-def problem(limit: int | None = None) -> Problem:
-    rows = read("openb_pod_list_default.csv")
-    jobs = tuple(
-        Job(name=row["name"], roles=(Role(name="pod", shape=shape(row)),)) for row in rows[:limit]
-    )
-    return Problem(name="openb", nodes=nodes(), jobs=jobs, reference_shapes=tuple(targets(rows)))
+def problem(rows: list[dict[str, str]]) -> Problem:
+    jobs = tuple(Job(name=row["name"], roles=(Role(name="pod", shape=shape(row)),)) for row in rows)
+    return Problem(name="openb", nodes=nodes(), jobs=jobs)

@@ -98,9 +98,7 @@ def jobs(draw: st.DrawFn, number: int) -> Job:
         replicas = draw(st.integers(1, 4))
         least = draw(st.integers(0, replicas)) if gang else replicas
         shape = draw(shapes())
-        roles.append(
-            Role(name=f"r{place_}", shape=shape, replicas=replicas, min_replicas=least)
-        )
+        roles.append(Role(name=f"r{place_}", shape=shape, replicas=replicas, min_replicas=least))
     within = draw(st.sampled_from([None, None, "island", "node", "domain", "rack", "block"]))
     over = draw(st.sampled_from([None, None, "node", "domain", "rack"]))
     return Job(

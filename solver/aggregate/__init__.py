@@ -1,0 +1,1 @@
+"""Equal things become counts: classes of interchangeable nodes, and bounds over them."""

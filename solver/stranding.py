@@ -1,0 +1,153 @@
+"""Stranded GPUs: what is free and of no use to the reference workload.
+
+``stranded_k = sum over nodes n of (free_n - gpus_k * fit_n(k))`` for a shape k, over ready,
+uncordoned nodes that could host it when empty; ``fit_n(k)`` is the most replicas of k that n takes
+now, a preferred link counting as required. The headline is the mean over shapes, by weight.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from solver.cluster import GPU_MILLI, Node
+from solver.fit import (
+    fit_by_resource,
+    hosts,
+    least_milli,
+    strictly_linked,
+    unlinked,
+)
+from solver.problem import Problem
+from solver.state import NodeState, States
+from solver.workload import Shape
+
+CAUSES = ("shape", "links", "cpu", "memory")
+
+NO_LIMIT = np.iinfo(np.int64).max // 4
+"""CPU or memory left where a node has no limit."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stranded:
+    """Stranded GPUs of one shape, in milli-GPU, by cause.
+
+    Leftovers that do not make up one more replica are the cause ``shape``; then come what missing
+    links, CPU and memory take away, in this order.
+    """
+
+    shape: Shape
+    weight: int
+    by_cause: Mapping[str, int]
+
+    @property
+    def milli(self) -> int:
+        """All causes together."""
+        return sum(self.by_cause.values())
+
+
+class StrandingMeter:
+    """Measures the states of one problem's nodes again and again.
+
+    Nodes whose GPUs are interchangeable are measured as arrays, shape by shape; the others, and
+    shares of a GPU, node by node (once for nodes of one kind in the same state).
+    """
+
+    def __init__(self, problem: Problem) -> None:
+        self._problem = problem
+        self._shapes = [(shape, strictly_linked(shape), w) for shape, w in problem.reference]
+        counted = np.array([node.topology.is_uniform for node in problem.nodes], dtype=bool)
+        self._as_array: list[NDArray[np.intp]] = []
+        self._one_by_one: list[list[Node]] = []
+        for _, strict, _ in self._shapes:
+            mask = np.array([hosts(node, strict) for node in problem.nodes], dtype=bool)
+            fast = counted & mask if strict.gpus else np.zeros_like(mask)
+            self._as_array.append(np.flatnonzero(fast))
+            self._one_by_one.append([problem.nodes[i] for i in np.flatnonzero(mask & ~fast)])
+
+    def measure(self, states: States) -> tuple[Stranded, ...]:
+        """Stranded GPUs of every shape of the reference, heaviest shape first."""
+        ordered = [states[node.name] for node in self._problem.nodes]
+        left = _Left(ordered)
+        found = []
+        for place, (shape, strict, weight) in enumerate(self._shapes):
+            total = left.stranded(strict, self._as_array[place])
+            for part in _each_kind(strict, self._one_by_one[place], states):
+                for cause in CAUSES:
+                    total[cause] += part[cause]
+            found.append(Stranded(shape=shape, weight=weight, by_cause=total))
+        return tuple(found)
+
+    def weighted_milli(self, states: States) -> int:
+        """Sum over shapes of weight times stranded milli-GPU; by `scale` it becomes GPUs."""
+        return sum(part.weight * part.milli for part in self.measure(states))
+
+
+class _Left:
+    """What nodes have left, as arrays in the order of the nodes."""
+
+    def __init__(self, states: Sequence[NodeState]) -> None:
+        self.free = np.array([state.free_milli for state in states], dtype=np.int64)
+        self.idle = np.array([len(state.idle_gpus) for state in states], dtype=np.int64)
+        self.cpu = _amounts([state.cpu_left for state in states])
+        self.memory = _amounts([state.memory_left for state in states])
+
+    def stranded(self, shape: Shape, places: NDArray[np.intp]) -> dict[str, int]:
+        """Causes of one whole-GPU shape on the nodes at `places`, whose GPUs are counted."""
+        if not len(places):
+            return dict.fromkeys(CAUSES, 0)
+        by_gpus = self.idle[places] // shape.gpus
+        with_cpu = by_gpus
+        if shape.cpu_milli:
+            with_cpu = np.minimum(by_gpus, self.cpu[places] // shape.cpu_milli)
+        with_all = with_cpu
+        if shape.memory_mib:
+            with_all = np.minimum(with_cpu, self.memory[places] // shape.memory_mib)
+        milli = shape.gpus * GPU_MILLI
+        fits, cpu_fits, all_fit = (int(part.sum()) for part in (by_gpus, with_cpu, with_all))
+        return {
+            "shape": int(self.free[places].sum()) - milli * fits,
+            "links": 0,
+            "cpu": milli * (fits - cpu_fits),
+            "memory": milli * (cpu_fits - all_fit),
+        }
+
+
+def _amounts(values: list[int | None]) -> NDArray[np.int64]:
+    return np.array([NO_LIMIT if value is None else value for value in values], dtype=np.int64)
+
+
+def _each_kind(shape: Shape, nodes: Sequence[Node], states: States) -> list[dict[str, int]]:
+    """Causes node by node; nodes of one kind in equal states are looked at once."""
+    seen: dict[tuple[object, ...], dict[str, int]] = {}
+    parts = []
+    for node in nodes:
+        state = states[node.name]
+        kind = (node.topology, node.usable_gpus, state)
+        if kind not in seen:
+            seen[kind] = node_stranded(node, shape, state)
+        parts.append(seen[kind])
+    return parts
+
+
+def node_stranded(node: Node, shape: Shape, state: NodeState) -> dict[str, int]:
+    """Stranded milli-GPU of one node for one shape, by cause; the definition in plain words."""
+    most = fit_by_resource(node, shape, state)
+    loose = fit_by_resource(node, unlinked(shape), state)["gpus"]
+    with_cpu = min(most["gpus"], most["cpu"])
+    with_all = min(with_cpu, most["memory"])
+    milli = least_milli(node, shape)
+    return {
+        "shape": state.free_milli - milli * loose,
+        "links": milli * (loose - most["gpus"]),
+        "cpu": milli * (most["gpus"] - with_cpu),
+        "memory": milli * (with_cpu - with_all),
+    }
+
+
+def stranded_scale(problem: Problem) -> int:
+    """What turns weighted stranded milli-GPU into GPUs: 1000 times the sum of weights."""
+    return GPU_MILLI * max(1, sum(weight for _, weight in problem.reference))
