@@ -141,9 +141,7 @@ class TargetWorkload:
     interchangeable), and on which tasks its CPU is enough for; equal cases are computed once.
     """
 
-    def __init__(
-        self, shapes: Sequence[tuple[Shape, int]], population: int | None = None
-    ) -> None:
+    def __init__(self, shapes: Sequence[tuple[Shape, int]], population: int | None = None) -> None:
         self._shapes = tuple(shapes)
         covered = sum(weight for _, weight in shapes)
         self._population = population or covered

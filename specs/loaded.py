@@ -11,8 +11,9 @@ from specs.errors import SpecFault, shown
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from specs.document import Document, Path
+    from specs.document import Document
     from specs.models.scenario import ClusterSpec
+    from specs.places import Path
 
 _MISSING = object()
 

@@ -15,10 +15,10 @@ from specs.topologies import Hardware, Topologies
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from specs.document import Path
     from specs.errors import SpecFault
     from specs.loaded import LoadedSpec
     from specs.models.cluster import MachineSpec, NodeSpec
+    from specs.places import Path
 
 MAX_NODES = 100_000
 """Pools that expand to more are a slip of the keyboard."""

@@ -16,11 +16,11 @@ from specs.queues import DEFAULT_QUEUE
 from specs.requests import inherited, shape_of
 
 if TYPE_CHECKING:
-    from specs.document import Path
     from specs.errors import SpecFault
     from specs.loaded import LoadedSpec
     from specs.machines import Machines
     from specs.models.workload import RequestSpec, RunningReplicaSpec, RunningSpec
+    from specs.places import Path
 
 Gpu = tuple[str, int]
 """A GPU of the cluster: name of its node, its index there."""

@@ -13,10 +13,10 @@ from specs.requests import inherited, request_faults, shape_of
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from specs.document import Path
     from specs.errors import SpecFault
     from specs.loaded import LoadedSpec
     from specs.models.workload import JobSpec, RoleSpec, TopologyRuleSpec, WorkSpec
+    from specs.places import Path
 
 IMPLICIT_ROLE = "replica"
 """Name of the one role of a job that declares none."""

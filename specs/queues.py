@@ -11,10 +11,10 @@ from specs.models.quantity import MIB, MILLI, Rounding, rounded
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from specs.document import Path
     from specs.errors import SpecFault
     from specs.loaded import LoadedSpec
     from specs.models.policy import AmountsSpec, QueueSpec
+    from specs.places import Path
 
 DEFAULT_QUEUE = "default"
 

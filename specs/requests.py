@@ -13,10 +13,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from fractions import Fraction
 
-    from specs.document import Path
     from specs.errors import SpecFault
     from specs.loaded import LoadedSpec
     from specs.models.workload import RequestSpec, RoleSpec, TolerationSpec
+    from specs.places import Path
 
 GPU_KEYS = ("gpus", "gpu_memory", "mig")
 """Keys that say what is asked of GPUs; a role that has one of them takes none from its job."""

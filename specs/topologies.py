@@ -18,9 +18,9 @@ from topology.parsers.nvidia_smi import parse_topo
 from topology.presets import PRESETS, MachinePreset, machine
 
 if TYPE_CHECKING:
-    from specs.document import Path
     from specs.loaded import LoadedSpec
     from specs.models.cluster import LinkSpec, MachineSpec
+    from specs.places import Path
 
 MAX_CAPTURE_BYTES = 4 * MIB
 """A capture of sixteen GPUs has a few KiB."""

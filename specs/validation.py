@@ -21,7 +21,8 @@ if TYPE_CHECKING:
 
     from pydantic_core import ErrorDetails
 
-    from specs.document import Document, Path
+    from specs.document import Document
+    from specs.places import Path
 
 Kept = dict["Path", tuple[int, ...]]
 

@@ -11,6 +11,9 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from solver.aggregate.bound import Kept, PatternProgram
+from solver.aggregate.bound import applies as patterns_apply
+from solver.aggregate.rounding import round_patterns
 from solver.cpsat.extract import extract_plan
 from solver.cpsat.model import LOOKS_AT_NODES, PlacementModel
 from solver.cpsat.search import Effort, ModelError, SearchLimits, search
@@ -20,10 +23,14 @@ from solver.problem import Problem
 from solver.progress import Progress, ProgressListener
 from solver.solution import Plan
 from solver.tiers import Ruler, Step
+from solver.verify import verify
 
 
-QUICK_PART = 0.15
-"""Part of a step's time that the quick search may use before the thorough one takes over."""
+QUICK_PART, QUICK_S = 0.15, 0.7
+"""Part of a step's time, and seconds, that the quick search may use before the thorough one."""
+
+PATTERN_PART = 0.3
+"""Part of a step's time for whole-node patterns: first the bound, then as much for a plan."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,6 +96,9 @@ class _Run:
                 continue
             if self._time_left() <= 0:
                 break
+            self._by_patterns(place, step)
+            if not self._open(place):
+                continue
             try:
                 self._reach(place)
             except BuildTimeoutError:
@@ -140,6 +150,30 @@ class _Run:
         finally:
             self._build_s += time.monotonic() - began
 
+    def _by_patterns(self, place: int, step: Step) -> None:
+        """Bound a step that looks at nodes one by one, and propose a plan, by whole-node patterns."""
+        if not patterns_apply(self._problem, step):
+            return
+        began = time.monotonic()
+        limits = self._limits(place, Effort.THOROUGH)
+        time_s = limits.time_s * PATTERN_PART
+        kept = [Kept(s, v) for s, v in zip(self._ruler.steps[:place], self._values, strict=False)]
+        program = PatternProgram(self._problem, step, kept, self._plan)
+        found = program.solve(began + time_s)
+        if found.bound is not None and step.better(self._bounds[place], found.bound):
+            self._bounds[place] = found.bound
+        if self._open(place):
+            proposed = round_patterns(
+                program,
+                self._plan,
+                time_s=time_s,
+                seed=limits.seed,
+                deterministic=limits.deterministic and limits.deterministic * PATTERN_PART,
+            )
+            if proposed is not None and not verify(self._problem, proposed):
+                self._adopt(proposed)
+        self._solve_s += time.monotonic() - began
+
     def _search(self, place: int, step: Step) -> bool:
         """Search one step, quickly first; returns whether somebody asked to stop."""
         for effort in Effort:
@@ -185,15 +219,13 @@ class _Run:
     def _limits(self, place: int, effort: Effort) -> SearchLimits:
         """A step may use half of what is left as long as others wait for their turn."""
         others = any(self._open(later) for later in range(place + 1, len(self._values)))
-        time_s = self._time_left() * (0.5 if others else 1.0)
+        share = 0.5 if others else 1.0
+        time_s = self._time_left() * share
         deterministic = self._deterministic_left
-        if deterministic is not None:
-            deterministic *= 0.5 if others else 1.0
-        if effort is Effort.QUICK:
-            if deterministic is not None:
-                deterministic *= QUICK_PART
-            else:
-                time_s *= QUICK_PART
+        if deterministic is not None:  # the clock must not decide how far a search gets
+            deterministic *= share * (QUICK_PART if effort is Effort.QUICK else 1.0)
+        elif effort is Effort.QUICK:
+            time_s = min(time_s * QUICK_PART, QUICK_S)
         return SearchLimits(
             effort=effort,
             time_s=time_s,

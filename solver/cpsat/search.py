@@ -121,7 +121,8 @@ def search(
     return Outcome(
         found=found,
         proved=status == cp_model.OPTIMAL and limits.gap == 0,
-        bound=_safe_bound(solver.best_objective_bound, sense),
+        # Without a solution CP-SAT answers 0, which is no bound.
+        bound=_safe_bound(solver.best_objective_bound, sense) if found else None,
         value_of=lambda variable: int(solver.value(variable)),
         deterministic_time=solver.deterministic_time,
         interrupted=interrupted,

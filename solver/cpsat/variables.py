@@ -184,5 +184,5 @@ def never_short(variables: Variables, node: Node, resource: ResourceName) -> boo
         variables.state(node),
         resource,
         [role.shape for _, role, _ in variables.on_node(node)],
-        [shape for shape, _ in problem.reference if fits.hosts(node, shape)],
+        [shape for shape, _ in problem.reference if fits.hosts(node, fits.strictly_linked(shape))],
     )

@@ -137,6 +137,13 @@ class Board:
                 break
         return total
 
+    def count_nodes(self, shape: Shape) -> int:
+        """Nodes that take at least one replica."""
+        sheet = self._sheet(shape)
+        return sum(
+            len(nodes) for sid, nodes in self._buckets.items() if self._fit(sheet, shape, sid)
+        )
+
     def _sheet(self, shape: Shape) -> _Sheet:
         sheet = self._sheets.get(shape)
         if sheet is None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, TypeVar
 from solver.greedy.board import Board, Seat
 from solver.greedy.ledger import Ledger
 from solver.greedy.regions import Path, Regions
-from solver.greedy.scoring import ANYWHERE, PlacementPolicy, Region
+from solver.greedy.scoring import PlacementPolicy, Region
 from solver.problem import Problem, RoleKey
 from solver.solution import Placement, Plan
 from solver.workload import RESOURCES, Job, ResourceName, Role, SpreadRule
@@ -103,18 +103,14 @@ class Draft:
         return (self._board.situation(region.nodes[0], region.gpus), region.gpus)
 
     def _sequences(self, job: Job) -> Iterator[RoleSequence]:
-        """Orders of the roles: larger requests first, then those with least room, as written."""
+        """Orders of the roles: larger requests first, those for few nodes first, as written."""
         roles = [(role, role.min_replicas) for role in job.roles if role.min_replicas]
         larger_first = sorted(roles, key=lambda entry: self._size(entry[0]), reverse=True)
         yield larger_first
         if len(roles) > 1:
-            slack = {role.name: self._slack(role, least) for role, least in roles}
-            scarcest_first = sorted(roles, key=lambda entry: slack[entry[0].name])
+            nodes = {role.name: self._board.count_nodes(role.shape) for role, _ in roles}
+            scarcest_first = sorted(roles, key=lambda entry: nodes[entry[0].name])
             yield from _distinct([larger_first, scarcest_first, roles])[1:]
-
-    def _slack(self, role: Role, least: int) -> float:
-        enough = least * len(self._problem.nodes)
-        return self._board.room(role.shape, ANYWHERE, enough) / least
 
     def _size(self, role: Role) -> tuple[int, ...]:
         amounts = self.ledger.amounts(role.shape)

@@ -102,9 +102,12 @@ def read_pods(path: Path, limit: int | None = None) -> tuple[OpenbPod, ...]:
 
 
 def _pod(cells: Cells, row: Row, first: dict[str, int]) -> OpenbPod:
+    before = len(cells.faults)
     gpus = cells.whole(row, "num_gpu", MAX_NODE_GPUS)
     milli = cells.whole(row, "gpu_milli", 1000)
-    if gpus == 0 and milli:
+    if len(cells.faults) > before:
+        pass  # numbers that are none cannot contradict each other
+    elif gpus == 0 and milli:
         cells.faults.append(row.fault("gpu_milli", "0 for a pod without GPUs"))
     elif gpus == 1 and not milli:
         cells.faults.append(row.fault("gpu_milli", "1 to 1000 for a pod with a GPU"))

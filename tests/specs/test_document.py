@@ -3,7 +3,8 @@ import gc
 import pytest
 import yaml
 
-from specs.document import MAX_DEPTH, parse_document
+from specs.building import MAX_DEPTH
+from specs.document import parse_document
 from specs.errors import SpecErrors
 from specs.scalars import Plain
 

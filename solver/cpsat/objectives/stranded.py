@@ -55,8 +55,8 @@ def _shapes_on(variables: Variables, node: Node) -> dict[Shape, int]:
     memory_free = never_short(variables, node, "memory_mib")
     weights: dict[Shape, int] = {}
     for shape, weight in variables.problem.reference:
-        if hosts(node, shape):
-            strict = strictly_linked(shape)
+        strict = strictly_linked(shape)
+        if hosts(node, strict):
             key = Shape(
                 gpus=strict.gpus,
                 share_milli=strict.share_milli,

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections import Counter
+from typing import TYPE_CHECKING
 
 import pytest
 
 from solver.greedy import POLICIES, place
-from solver.solution import Plan
 from solver.verify import explain_violations, verify
 from tests.scenario import Scenario, role
+
+if TYPE_CHECKING:
+    from solver.solution import Plan
 
 every_policy = pytest.mark.parametrize("policy", POLICIES)
 
@@ -305,13 +308,13 @@ def test_drf_weighs_shares_and_leaves_weight_zero_to_the_end() -> None:
 
 
 def test_drf_looks_at_the_dominant_resource_and_at_running_work() -> None:
-    """Queue a holds half of the CPU already: its dominant share, though it has no GPU."""
+    """Queue a holds 5 of 8 CPUs already: its dominant share, though it has no GPU."""
     story = Scenario().queue("a").queue("b").node("n", gpus=4, cpu=8)
-    story.running("r", "n", [], cpu=4, queue="a")
+    story.running("r", "n", [], cpu=5, queue="a")
     story.job("a", replicas=4, gang=False, gpus=1, queue="a")
     story.job("b", replicas=4, gang=False, gpus=1, queue="b")
 
-    assert count(solved(story, "drf")) == {"a": 2, "b": 2}
+    assert count(solved(story, "drf")) == {"a": 1, "b": 3}
 
 
 def test_drf_takes_priority_only_inside_a_queue() -> None:

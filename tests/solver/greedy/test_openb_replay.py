@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import pytest
 
 from solver.fragmentation import TargetWorkload
-from solver.greedy import POLICIES, PLACEMENTS
+from solver.greedy import PLACEMENTS, POLICIES
 from solver.greedy.driver import make_plan
 from solver.greedy.fgd import FragmentationGradient
 from solver.greedy.orders import ArrivalOrder
-from solver.greedy.scoring import PlacementPolicy
-from solver.problem import Problem
 from solver.state import states_after
 from tests.paths import needs_shared
 from tests.solver.greedy import openb
+
+if TYPE_CHECKING:
+    from solver.greedy.scoring import PlacementPolicy
+    from solver.problem import Problem
 
 CLUSTER_MILLI = 6_212_000
 

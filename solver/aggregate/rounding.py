@@ -1,0 +1,180 @@
+"""A plan from whole-node patterns: the integer program over the patterns that were generated.
+
+The patterns that the linear program found are good building blocks; CP-SAT chooses how many nodes of a
+kind hold which, with whole gangs. What comes out is a proposal: patterns know only whole GPUs, so
+the plan has to be verified before anybody believes it.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from ortools.sat.python import cp_model
+
+from solver.aggregate.bound import Kept, PatternProgram
+from solver.aggregate.columns import NodeKind, Pattern
+from solver.cluster import Node
+from solver.fit import fit, pick_gpus, share_milli_on
+from solver.problem import RoleKey
+from solver.solution import Placement, Plan
+from solver.tiers import age_weight_milli
+from solver.workload import Job, Role
+
+WORKERS = 8
+
+
+def round_patterns(
+    program: PatternProgram,
+    incumbent: Plan,
+    *,
+    time_s: float,
+    seed: int,
+    deterministic: float | None = None,
+) -> Plan | None:
+    """The best plan that the generated patterns make up, or None where none was found.
+
+    Replicas that take no whole GPU stay where the incumbent has them.
+
+    Parameters
+    ----------
+    time_s, deterministic
+        Limits of the search; with the second one a single worker makes it repeatable.
+    """
+    choice = _Choice(program, incumbent)
+    solver = cp_model.CpSolver()
+    solver.parameters.max_time_in_seconds = max(time_s, 0.001)
+    solver.parameters.num_workers = WORKERS if deterministic is None else 1
+    solver.parameters.random_seed = seed
+    if deterministic is not None:
+        solver.parameters.max_deterministic_time = deterministic
+    if solver.solve(choice.model) not in (cp_model.OPTIMAL, cp_model.FEASIBLE):
+        return None
+    chosen = [(kind, pattern, solver.value(use)) for kind, pattern, use in choice.uses]
+    return _expand(program, chosen, incumbent)
+
+
+class _Choice:
+    """How many nodes of each kind hold each pattern, as a CP-SAT model."""
+
+    def __init__(self, program: PatternProgram, incumbent: Plan) -> None:
+        self._program = program
+        self._problem = program.problem
+        self.model = cp_model.CpModel()
+        hinted = Counter(program.patterns_of(incumbent))
+        self.uses: list[tuple[NodeKind, Pattern, cp_model.IntVar]] = []
+        self._starts = {
+            job.name: self.model.new_bool_var(f"start[{job.name}]") for job in self._problem.jobs
+        }
+        per_kind: dict[int, list[cp_model.IntVar]] = {}
+        for place, pattern in program.columns:
+            kind = program.space.kinds[place]
+            use = self.model.new_int_var(0, len(kind.nodes), f"use[{place}]")
+            self.model.add_hint(use, hinted[place, pattern])
+            self.uses.append((kind, pattern, use))
+            per_kind.setdefault(place, []).append(use)
+        for place, uses in per_kind.items():
+            nodes = program.space.kinds[place].nodes
+            self.model.add(cp_model.LinearExpr.sum(uses) == len(nodes))
+        self._started = {
+            RoleKey(job.name, role.name): self._count(job, role, incumbent)
+            for job, role in self._problem.roles()
+        }
+        for first, *others in self._problem.start_groups.values():
+            for job in others:
+                self.model.add(self._starts[job.name] == self._starts[first.name])
+        for kept in program.kept:
+            self._keep(kept)
+        self.model.minimize(
+            self._spans() if program.step.kind == "groups" else self._sum("stranded")
+        )
+
+    def _sum(self, measure: str) -> cp_model.LinearExprT:
+        variables = [use for _, _, use in self.uses]
+        factors = [getattr(pattern, measure) for _, pattern, _ in self.uses]
+        return cp_model.LinearExpr.weighted_sum(variables, factors)
+
+    def _spans(self) -> cp_model.LinearExprT:
+        least = sum(
+            self._program.fewest.get(name, 0) * start for name, start in self._starts.items()
+        )
+        return self._sum("spans") - least
+
+    def _count(self, job: Job, role: Role, incumbent: Plan) -> cp_model.LinearExprT:
+        key = RoleKey(job.name, role.name)
+        if key not in self._program.space.roles:
+            return incumbent.started.get(key, 0)
+        parts = [
+            (use, count)
+            for _, pattern, use in self.uses
+            for owner, count in pattern.counts
+            if owner == key
+        ]
+        count = cp_model.LinearExpr.weighted_sum([u for u, _ in parts], [c for _, c in parts])
+        if job.gang:
+            start = self._starts[job.name]
+            self.model.add(count >= role.min_replicas * start)
+            self.model.add(count <= role.replicas * start)
+        else:
+            self.model.add(count <= role.replicas)
+        return count
+
+    def _keep(self, kept: Kept) -> None:
+        step = kept.step
+        if step.kind == "groups" and step.detail == "node":
+            self.model.add(self._spans() <= kept.value)
+        elif step.kind in ("started", "surplus", "oldest"):
+            total = sum(
+                self._admitted(kept, job, role)
+                for job, role in self._problem.roles()
+                if job.priority == step.level
+            )
+            if not isinstance(total, int):
+                self.model.add(total >= kept.value)
+
+    def _admitted(self, kept: Kept, job: Job, role: Role) -> cp_model.LinearExprT:
+        count = self._started[RoleKey(job.name, role.name)]
+        if kept.step.kind == "oldest":
+            return age_weight_milli(self._problem, job, role.name) * count
+        milli = self._problem.gpu_milli(role.shape)
+        floor = role.min_replicas * self._starts[job.name] if job.gang else count
+        return milli * (floor if kept.step.kind == "started" else count - floor)
+
+
+def _expand(
+    program: PatternProgram, chosen: list[tuple[NodeKind, Pattern, int]], incumbent: Plan
+) -> Plan | None:
+    """Named nodes and GPUs for the patterns; None where links, CPU or memory say no."""
+    others = [
+        p for p in incumbent.placements if RoleKey(p.job, p.role) not in program.space.roles
+    ]
+    numbers: Counter[RoleKey] = Counter()
+    placements = list(others)
+    free = {id(kind): iter(kind.nodes) for kind, _, _ in chosen}
+    for kind, pattern, count in chosen:
+        for _ in range(count):
+            seated = _seat(program, next(free[id(kind)]), pattern)
+            if seated is None:
+                return None
+            for key, node, gpus, milli in seated:
+                number = numbers[key]
+                numbers[key] += 1
+                placements.append(Placement(key.job, key.role, number, node.name, gpus, milli))
+    return Plan.of(placements)
+
+
+def _seat(
+    program: PatternProgram, node: Node, pattern: Pattern
+) -> list[tuple[RoleKey, Node, tuple[int, ...], int]] | None:
+    """Where the replicas of a pattern sit on a node; None where one has no room."""
+    state = program.space.states[node.name]
+    seats = []
+    for key, replicas in pattern.counts:
+        shape = program.problem.role_by_key[key].shape
+        for _ in range(replicas):
+            gpus = pick_gpus(node, shape, state)
+            if not gpus or not fit(node, shape, state):
+                return None
+            milli = share_milli_on(node, shape, gpus[0])
+            state = state.place(shape, gpus, milli)
+            seats.append((key, node, gpus, milli))
+    return seats
