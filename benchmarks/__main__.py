@@ -60,7 +60,7 @@ def _measure(benchmark: Benchmark, size: str | None, *, as_table: bool) -> list[
 def _line(row: Row) -> str:
     value = "-" if row.value is None else f"{amount(row.value, 4)} {row.unit}"
     limit = "" if row.limit is None else f"<= {amount(row.limit, 4)}"
-    text = f"{row.verdict:8}{row.instance:24} {row.measure:44} {value:>14} {limit:12}{row.note}"
+    text = f"{row.verdict:8} {row.instance:24} {row.measure:36} {value:>14}  {limit:8} {row.note}"
     return text.rstrip()
 
 

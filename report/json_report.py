@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 SOLVE_SCHEMA = "unstrand/solve/v1"
 COMPARE_SCHEMA = "unstrand/compare/v1"
 
-ONLY_STEPS = {"gpus", "cost"}
+ONLY_STEPS = {"gpus", "cost", "jobs"}
 """Steps that are the only one of their tier: its name says it all."""
 
 DIGITS = 12

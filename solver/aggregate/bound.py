@@ -29,7 +29,7 @@ from dataclasses import dataclass
 
 from ortools.linear_solver import pywraplp
 
-from solver.aggregate.columns import Pattern, PatternSpace
+from solver.aggregate.columns import Pattern, PatternSpace, Worths
 from solver.cluster import GPU_MILLI
 from solver.metrics import FewestGroups, counts_for_spread, spread_counts
 from solver.problem import Problem, RoleKey
@@ -40,8 +40,14 @@ from solver.workload import Job, Role
 
 ROUNDS = 2000
 TOLERANCE = 1e-6
-RICH = 1.0
-"""Reduced cost (in the step's unit) up to which patterns are kept for rounding."""
+MOST_PATTERNS = 5_000
+"""So many patterns an integer program can still choose from quickly."""
+
+PARTS = (1, 0.5, 0.25, 0.12, 0.06)
+"""Parts of the reduced cost that matters which are tried until the patterns are few enough."""
+
+SLACK = 1e-4
+"""Added to reduced costs when patterns are left out for good: floating point must not lose one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,14 +64,27 @@ class PatternBound:
 
     Parameters
     ----------
+    value
+        Of the linear program, in groups or weighted GPUs.
     bound
         In the integer unit of the step; None where nothing was proved.
     converged
         No further pattern could improve the linear program.
     """
 
+    value: float
     bound: int | None
     converged: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Duals:
+    """Prices at the present solution of the linear program."""
+
+    worths: Worths
+    nodes: tuple[float, ...]
+    span_price: float
+    stranded_price: float
 
 
 def applies(problem: Problem, step: Step) -> bool:
@@ -117,18 +136,59 @@ class PatternProgram:
                 break
             if time.monotonic() > deadline_s:
                 break
-        if converged:
-            # Near-optimal patterns cost the program nothing and give the rounding more to choose from.
-            self._price(below=RICH)
-        return PatternBound(bound=self._rounded(best), converged=converged)
+        whole = self._rounded(best)
+        bound = None if whole is None else self.in_step_units(whole)
+        return PatternBound(value=best, bound=bound, converged=converged)
+
+    def complete(self, found: PatternBound, upper: int) -> bool:
+        """Add every pattern that a plan better than `upper` could use; whether that was possible.
+
+        In such a plan no pattern's reduced cost exceeds ``upper - 1 - value of the program``, so an
+        integer program over all of those decides what the best plan is. Where there are too
+        many, the most promising part of them is added.
+        """
+        if not found.converged:
+            return False
+        needed = self._in_program_units(upper) - 1 - found.value + SLACK
+        duals = self._duals()
+        for part in PARTS:
+            columns = self._enumerate(duals, needed * part)
+            if columns is not None:
+                for place, pattern in columns:
+                    self._add(place, pattern)
+                return part == 1
+        return False
+
+    def _enumerate(self, duals: Duals, below: float) -> list[tuple[int, Pattern]] | None:
+        """All patterns whose reduced cost is at most `below`; None if there are too many."""
+        columns: list[tuple[int, Pattern]] = []
+        for place, kind in enumerate(self.space.kinds):
+            patterns = self.space.enumerate(
+                kind,
+                duals.worths,
+                (duals.span_price, duals.stranded_price),
+                below + duals.nodes[place],
+                MOST_PATTERNS - len(columns),
+            )
+            if patterns is None:
+                return None
+            columns += [(place, pattern) for pattern in patterns]
+        return columns
 
     def _rounded(self, best: float) -> int | None:
+        """The least integer that a plan can reach, rounded only in the safe direction."""
         if not math.isfinite(best):
             return None
-        whole = math.ceil(best - TOLERANCE * max(1.0, abs(best)))
-        return whole + self._partial if self.step.kind == "groups" else (
-            whole * GPU_MILLI + self._partial
-        )
+        return math.ceil(best - TOLERANCE * max(1.0, abs(best)))
+
+    def in_step_units(self, value: int) -> int:
+        """From the program's integers (groups, weighted GPUs) to those of the step."""
+        return value if self.step.kind == "groups" else value * GPU_MILLI + self._partial
+
+    def _in_program_units(self, value: int) -> int:
+        if self.step.kind == "groups":
+            return value
+        return -(-(value - self._partial) // GPU_MILLI)
 
     # -- building -----------------------------------------------------------------------------
 
@@ -271,34 +331,33 @@ class PatternProgram:
             if row is not None and kept.step.kind == "groups":
                 row.SetCoefficient(column, pattern.spans)
 
-    def _price(self, below: float | None = None) -> float:
-        """Add patterns that improve the program; returns the sum of nodes times reduced cost.
-
-        Parameters
-        ----------
-        below
-            Add all patterns found whose reduced cost is less; None: those that are negative.
-        """
-        # All duals are read before the first column is added: adding one invalidates them.
-        # What a column adds to rows that must be reached is worth their duals; a kept limit on
-        # spans makes spanning dearer by minus its dual.
-        worths = {key: self._worths(key) for key in self.space.roles}
-        node_duals = [row.dual_value() for row in self._kind_rows]
-        span = 1.0 if self.step.kind == "groups" else 0.0
-        span -= sum(
-            row.dual_value()
-            for kept, row in self._kept_rows
-            if row is not None and kept.step.kind == "groups"
-        )
-        stranded = 0.0 if self.step.kind == "groups" else 1.0
+    def _price(self) -> float:
+        """Add patterns that improve the program; returns the sum of nodes times reduced cost."""
+        duals = self._duals()
+        best = self.space.best(duals.worths, duals.span_price, duals.stranded_price)
         slack = 0.0
-        for place, patterns in enumerate(self.space.best(worths, span, stranded)):
-            reduced = [(cost - node_duals[place], pattern) for cost, pattern in patterns]
+        for place, patterns in enumerate(best):
+            reduced = [(cost - duals.nodes[place], pattern) for cost, pattern in patterns]
             slack += len(self.space.kinds[place].nodes) * min(0.0, reduced[0][0])
             for cost, pattern in reduced:
-                if cost < (-1e-9 if below is None else below):
+                if cost < -1e-9:
                     self._add(place, pattern)
         return slack
+
+    def _duals(self) -> Duals:
+        """All duals, read before a column is added: adding one invalidates them.
+
+        What a column adds to rows that must be reached is worth their duals; a kept limit on spans
+        makes spanning dearer by minus its dual.
+        """
+        groups = self.step.kind == "groups"
+        limits = [row for kept, row in self._kept_rows if row and kept.step.kind == "groups"]
+        return Duals(
+            worths={key: self._worths(key) for key in self.space.roles},
+            nodes=tuple(row.dual_value() for row in self._kind_rows),
+            span_price=float(groups) - sum(row.dual_value() for row in limits),
+            stranded_price=float(not groups),
+        )
 
     def _worths(self, key: RoleKey) -> list[float]:
         """What 0, 1, 2, … replicas of a role in one pattern are worth at the present duals."""

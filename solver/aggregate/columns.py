@@ -190,3 +190,70 @@ class PatternSpace:
             for used, (worth, counts) in ways.items()
             if used and worth - span > 0
         ]
+
+    def enumerate(
+        self, kind: NodeKind, worths: Worths, prices: tuple[float, float], below: float, most: int
+    ) -> list[Pattern] | None:
+        """All patterns of a kind whose cost minus worth is at most `below`.
+
+        Depth first over the jobs; a branch is cut where even the best of what is left (by dynamic
+        programming from the last job backwards) stays above.
+
+        Parameters
+        ----------
+        prices
+            Of a span and of a weighted stranded GPU.
+        most
+            Give up (None) beyond so many.
+        """
+        options = [
+            self._all_options([k for k in keys if k in kind.roles], kind.idle, worths, prices[0])
+            for keys in self.jobs.values()
+        ]
+        options = [ways for ways in options if ways]
+        best = [[prices[1] * kind.stranded(left) for left in range(kind.idle + 1)]]
+        for ways in reversed(options):
+            after = best[-1]
+            best.append(
+                [
+                    min(
+                        [after[left]]
+                        + [cost + after[left - g] for g, cost, _ in ways if g <= left]
+                    )
+                    for left in range(kind.idle + 1)
+                ]
+            )
+        best.reverse()
+        found: list[Pattern] = []
+        stack: list[tuple[int, int, float, dict[RoleKey, int]]] = [(0, kind.idle, 0.0, {})]
+        while stack:
+            place, left, cost, counts = stack.pop()
+            if cost + best[place][left] > below:
+                continue
+            if place == len(options):
+                found.append(self.pattern(kind, counts))
+                if len(found) > most:
+                    return None
+                continue
+            stack.append((place + 1, left, cost, counts))
+            stack += [
+                (place + 1, left - g, cost + extra, {**counts, **chosen})
+                for g, extra, chosen in options[place]
+                if g <= left
+            ]
+        return found
+
+    def _all_options(
+        self, keys: Sequence[RoleKey], idle: int, worths: Worths, span_price: float
+    ) -> list[tuple[int, float, dict[RoleKey, int]]]:
+        """Every way in which one job can use a node: (GPUs, cost minus worth, replicas)."""
+        ways: list[tuple[int, float, dict[RoleKey, int]]] = [(0, 0.0, {})]
+        for key in keys:
+            gpus = self.roles[key]
+            ways += [
+                (used + count * gpus, cost - worths[key][count], {**counts, key: count})
+                for used, cost, counts in ways
+                for count in range(1, min(len(worths[key]) - 1, (idle - used) // gpus) + 1)
+            ]
+        span = span_price if any(self._spans(key) for key in keys) else 0.0
+        return [(used, cost + span, counts) for used, cost, counts in ways if used]

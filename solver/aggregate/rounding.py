@@ -7,7 +7,9 @@ the plan has to be verified before anybody believes it.
 
 from __future__ import annotations
 
+import math
 from collections import Counter
+from dataclasses import dataclass
 
 from ortools.sat.python import cp_model
 
@@ -23,6 +25,25 @@ from solver.workload import Job, Role
 WORKERS = 8
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rounded:
+    """What the integer program found.
+
+    Parameters
+    ----------
+    plan
+        A plan to be verified; None where there is none (in time, or because of links, CPU or memory).
+    bound
+        Of the integer program, in the unit of the step: it holds for plans made of these patterns.
+    exhausted
+        These patterns make up no plan at all.
+    """
+
+    plan: Plan | None
+    bound: int | None
+    exhausted: bool
+
+
 def round_patterns(
     program: PatternProgram,
     incumbent: Plan,
@@ -30,8 +51,8 @@ def round_patterns(
     time_s: float,
     seed: int,
     deterministic: float | None = None,
-) -> Plan | None:
-    """The best plan that the generated patterns make up, or None where none was found.
+) -> Rounded:
+    """The best plan that the generated patterns make up.
 
     Replicas that take no whole GPU stay where the incumbent has them.
 
@@ -47,10 +68,15 @@ def round_patterns(
     solver.parameters.random_seed = seed
     if deterministic is not None:
         solver.parameters.max_deterministic_time = deterministic
-    if solver.solve(choice.model) not in (cp_model.OPTIMAL, cp_model.FEASIBLE):
-        return None
-    chosen = [(kind, pattern, solver.value(use)) for kind, pattern, use in choice.uses]
-    return _expand(program, chosen, incumbent)
+    status = solver.solve(choice.model)
+    if status == cp_model.INFEASIBLE:
+        return Rounded(plan=None, bound=None, exhausted=True)
+    bound = math.ceil(solver.best_objective_bound - 1e-6)
+    plan = None
+    if status in (cp_model.OPTIMAL, cp_model.FEASIBLE):
+        chosen = [(kind, pattern, solver.value(use)) for kind, pattern, use in choice.uses]
+        plan = _expand(program, chosen, incumbent)
+    return Rounded(plan=plan, bound=program.in_step_units(bound), exhausted=False)
 
 
 class _Choice:

@@ -163,15 +163,21 @@ class _Run:
         if found.bound is not None and step.better(self._bounds[place], found.bound):
             self._bounds[place] = found.bound
         if self._open(place):
-            proposed = round_patterns(
+            upper = self._values[place]
+            complete = program.complete(found, upper)
+            rounded = round_patterns(
                 program,
                 self._plan,
                 time_s=time_s,
                 seed=limits.seed,
                 deterministic=limits.deterministic and limits.deterministic * PATTERN_PART,
             )
-            if proposed is not None and not verify(self._problem, proposed):
-                self._adopt(proposed)
+            if complete:  # nothing but these patterns could beat `upper`
+                bound = upper if rounded.bound is None else min(upper, rounded.bound)
+                if step.better(self._bounds[place], bound):
+                    self._bounds[place] = bound
+            if rounded.plan is not None and not verify(self._problem, rounded.plan):
+                self._adopt(rounded.plan)
         self._solve_s += time.monotonic() - began
 
     def _search(self, place: int, step: Step) -> bool:
