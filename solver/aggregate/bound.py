@@ -43,7 +43,7 @@ TOLERANCE = 1e-6
 MOST_PATTERNS = 5_000
 """So many patterns an integer program can still choose from quickly."""
 
-PARTS = (1, 0.5, 0.25, 0.12, 0.06)
+PARTS = (1, 0.6, 0.35, 0.2, 0.1, 0.05)
 """Parts of the reduced cost that matters which are tried until the patterns are few enough."""
 
 SLACK = 1e-4
@@ -114,6 +114,7 @@ class PatternProgram:
         self.space = PatternSpace(problem, initial_states(problem))
         self.columns: dict[tuple[int, Pattern], pywraplp.Variable] = {}
         self.fewest: dict[str, int] = {}
+        self._priced_at: Duals | None = None
         self._lp = pywraplp.Solver.CreateSolver("GLOP")
         self._build()
         self._add_plan(incumbent)
@@ -129,9 +130,6 @@ class PatternProgram:
             slack = self._price()
             best = max(best, value + slack)
             if slack > -TOLERANCE * max(1.0, abs(value)):
-                converged = True
-                break
-            if math.ceil(best - TOLERANCE * max(1.0, abs(best))) >= value - TOLERANCE:
                 converged = True
                 break
             if time.monotonic() > deadline_s:
@@ -150,30 +148,32 @@ class PatternProgram:
         if not found.converged:
             return False
         needed = self._in_program_units(upper) - 1 - found.value + SLACK
-        duals = self._duals()
-        for part in PARTS:
-            columns = self._enumerate(duals, needed * part)
-            if columns is not None:
-                for place, pattern in columns:
-                    self._add(place, pattern)
-                return part == 1
-        return False
-
-    def _enumerate(self, duals: Duals, below: float) -> list[tuple[int, Pattern]] | None:
-        """All patterns whose reduced cost is at most `below`; None if there are too many."""
+        duals = self._priced_at
+        assert duals is not None
         columns: list[tuple[int, Pattern]] = []
-        for place, kind in enumerate(self.space.kinds):
-            patterns = self.space.enumerate(
-                kind,
-                duals.worths,
-                (duals.span_price, duals.stranded_price),
-                below + duals.nodes[place],
-                MOST_PATTERNS - len(columns),
-            )
-            if patterns is None:
-                return None
+        whole = True
+        order = sorted(range(len(self.space.kinds)), key=lambda k: self.space.kinds[k].idle)
+        for done, place in enumerate(order):
+            quota = (MOST_PATTERNS - len(columns)) // (len(order) - done)
+            part, patterns = self._enumerate(duals, place, needed, quota)
+            whole = whole and part == 1
             columns += [(place, pattern) for pattern in patterns]
-        return columns
+        for place, pattern in columns:
+            self._add(place, pattern)
+        return whole
+
+    def _enumerate(
+        self, duals: Duals, place: int, needed: float, quota: int
+    ) -> tuple[float, list[Pattern]]:
+        """Patterns of one kind up to `needed`, or up to the part of it that the quota allows."""
+        prices = (duals.span_price, duals.stranded_price)
+        for part in PARTS:
+            below = needed * part + duals.nodes[place]
+            kind = self.space.kinds[place]
+            patterns = self.space.enumerate(kind, duals.worths, prices, below, quota)
+            if patterns is not None:
+                return part, patterns
+        return 0.0, []
 
     def _rounded(self, best: float) -> int | None:
         """The least integer that a plan can reach, rounded only in the safe direction."""
@@ -333,7 +333,7 @@ class PatternProgram:
 
     def _price(self) -> float:
         """Add patterns that improve the program; returns the sum of nodes times reduced cost."""
-        duals = self._duals()
+        duals = self._priced_at = self._duals()
         best = self.space.best(duals.worths, duals.span_price, duals.stranded_price)
         slack = 0.0
         for place, patterns in enumerate(best):

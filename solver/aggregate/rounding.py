@@ -105,6 +105,8 @@ class _Choice:
             RoleKey(job.name, role.name): self._count(job, role, incumbent)
             for job, role in self._problem.roles()
         }
+        for name, start in self._starts.items():
+            self.model.add_hint(start, name in incumbent.by_job)
         for first, *others in self._problem.start_groups.values():
             for job in others:
                 self.model.add(self._starts[job.name] == self._starts[first.name])

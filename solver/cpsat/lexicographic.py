@@ -10,10 +10,11 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
-from solver.aggregate.bound import Kept, PatternProgram
+from solver.aggregate.bound import Kept
 from solver.aggregate.bound import applies as patterns_apply
-from solver.aggregate.rounding import round_patterns
+from solver.aggregate.search import PatternSearch
 from solver.cpsat.extract import extract_plan
 from solver.cpsat.model import LOOKS_AT_NODES, PlacementModel
 from solver.cpsat.search import Effort, ModelError, SearchLimits, search
@@ -23,14 +24,13 @@ from solver.problem import Problem
 from solver.progress import Progress, ProgressListener
 from solver.solution import Plan
 from solver.tiers import Ruler, Step
-from solver.verify import verify
 
 
-QUICK_PART, QUICK_S = 0.15, 0.7
+QUICK_PART, QUICK_S = 0.15, 0.3
 """Part of a step's time, and seconds, that the quick search may use before the thorough one."""
 
 PATTERN_PART = 0.3
-"""Part of a step's time for whole-node patterns: first the bound, then as much for a plan."""
+"""Part of a step's time for whole-node patterns; they often decide the step."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,18 +96,15 @@ class _Run:
                 continue
             if self._time_left() <= 0:
                 break
-            self._by_patterns(place, step)
-            if not self._open(place):
-                continue
             try:
-                self._reach(place)
+                stopped = self._improve_step(place, step)
             except BuildTimeoutError:
                 self._notes.append(
                     f"the model was not built within the time limit at step {_name(step)}: "
                     "values from there on are those of the best greedy plan"
                 )
                 break
-            if self._search(place, step):
+            if stopped:
                 self._notes.append("interrupted: the best plan so far")
                 break
         return Improved(
@@ -150,44 +147,46 @@ class _Run:
         finally:
             self._build_s += time.monotonic() - began
 
-    def _by_patterns(self, place: int, step: Step) -> None:
-        """Bound a step that looks at nodes one by one, and propose a plan, by whole-node patterns."""
-        if not patterns_apply(self._problem, step):
-            return
-        began = time.monotonic()
-        limits = self._limits(place, Effort.THOROUGH)
-        time_s = limits.time_s * PATTERN_PART
-        kept = [Kept(s, v) for s, v in zip(self._ruler.steps[:place], self._values, strict=False)]
-        program = PatternProgram(self._problem, step, kept, self._plan)
-        found = program.solve(began + time_s)
-        if found.bound is not None and step.better(self._bounds[place], found.bound):
-            self._bounds[place] = found.bound
-        if self._open(place):
-            upper = self._values[place]
-            complete = program.complete(found, upper)
-            rounded = round_patterns(
-                program,
-                self._plan,
-                time_s=time_s,
-                seed=limits.seed,
-                deterministic=limits.deterministic and limits.deterministic * PATTERN_PART,
-            )
-            if complete:  # nothing but these patterns could beat `upper`
-                bound = upper if rounded.bound is None else min(upper, rounded.bound)
-                if step.better(self._bounds[place], bound):
-                    self._bounds[place] = bound
-            if rounded.plan is not None and not verify(self._problem, rounded.plan):
-                self._adopt(rounded.plan)
-        self._solve_s += time.monotonic() - began
-
-    def _search(self, place: int, step: Step) -> bool:
-        """Search one step, quickly first; returns whether somebody asked to stop."""
+    def _improve_step(self, place: int, step: Step) -> bool:
+        """Cheap ways first, each only while the step is open; whether somebody asked to stop."""
+        patterns = self._patterns(place, step)
+        if patterns is not None:
+            self._learn(place, step, patterns, patterns.glance)
         for effort in Effort:
             if not self._open(place) or self._time_left() <= 0:
                 return False
+            self._reach(place)
             if self._search_once(place, step, self._limits(place, effort)):
                 return True
+            if patterns is not None and effort is Effort.QUICK and self._open(place):
+                self._learn(place, step, patterns, partial(patterns.look, self._plan))
         return False
+
+    def _patterns(self, place: int, step: Step) -> PatternSearch | None:
+        """Whole-node patterns for a step that looks at nodes one by one."""
+        if not patterns_apply(self._problem, step):
+            return None
+        limits = self._limits(place, Effort.THOROUGH)
+        kept = [Kept(s, v) for s, v in zip(self._ruler.steps[:place], self._values, strict=False)]
+        return PatternSearch(
+            self._ruler,
+            step,
+            kept,
+            self._plan,
+            time_s=limits.time_s * PATTERN_PART,
+            seed=limits.seed,
+            deterministic=limits.deterministic and limits.deterministic * PATTERN_PART,
+        )
+
+    def _learn(
+        self, place: int, step: Step, patterns: PatternSearch, search_by: Callable[[], None]
+    ) -> None:
+        began = time.monotonic()
+        search_by()
+        self._solve_s += time.monotonic() - began
+        if patterns.bound is not None and step.better(self._bounds[place], patterns.bound):
+            self._bounds[place] = patterns.bound
+        self._adopt(patterns.plan)
 
     def _search_once(self, place: int, step: Step, limits: SearchLimits) -> bool:
         assert self._model is not None
