@@ -7,14 +7,11 @@ import json
 import os
 import platform
 import sys
+from collections.abc import Sequence
 from math import isfinite
-from typing import TYPE_CHECKING
 
 from benchmarks.registry import Benchmark, Row, registry
 from report.text import amount, plural
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -6,18 +6,14 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from benchmarks.instances import SIZES, Size, explicit_nodes_yaml, half_occupied
 from benchmarks.registry import Benchmark, Row
 from solver.options import SolveOptions
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from solver.problem import Problem
-    from solver.result import ObjectiveTerm, SolveResult
+from solver.problem import Problem
+from solver.result import ObjectiveTerm, SolveResult
 
 ROOT = Path(__file__).resolve().parent.parent
 OPENB = ROOT.parent / "shared" / "data" / "traces" / "openb"

@@ -63,9 +63,7 @@ def solve(
         from solver.cpsat.lexicographic import improve
 
         incumbent = best_greedy(problem, ruler, options, progress)
-        improved = improve(
-            problem, ruler, incumbent, options, started_s=began, listener=progress
-        )
+        improved = improve(problem, ruler, incumbent, options, started_s=began, listener=progress)
         plan, bounds, notes = improved.plan, improved.bounds, improved.notes
         build_s, solve_s = improved.build_s, improved.solve_s
     else:

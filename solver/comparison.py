@@ -2,15 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
-from solver.result import SolveStatus
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from solver.result import ObjectiveTerm, SolveResult
+from solver.result import ObjectiveTerm, SolveResult, SolveStatus
 
 
 def share_bounds(results: Sequence[SolveResult]) -> list[SolveResult]:

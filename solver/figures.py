@@ -20,9 +20,7 @@ def measure_cluster(problem: Problem, plan: Plan, ruler: Ruler) -> Metrics:
     parts = ruler.stranded(plan)
     weights = max(1, sum(part.weight for part in parts))
     scale = GPU_MILLI * weights
-    by_cause = {
-        cause: sum(p.weight * p.by_cause[cause] for p in parts) / scale for cause in CAUSES
-    }
+    by_cause = {cause: sum(p.weight * p.by_cause[cause] for p in parts) / scale for cause in CAUSES}
     schedulable = [node for node in problem.nodes if node.schedulable]
     free_milli = sum(states[node.name].free_milli for node in schedulable)
     usable = [(node, states[node.name]) for node in problem.nodes if node.ready]

@@ -18,19 +18,15 @@ Gradient Descent", USENIX ATC 2023, section 3.
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
+from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
-from typing import TYPE_CHECKING
 
 from solver.cluster import GPU_MILLI, Node
 from solver.fit import allowed_gpus, refusals, share_milli_on
-
-if TYPE_CHECKING:
-    from collections.abc import Hashable, Iterable, Sequence
-
-    from solver.problem import Problem
-    from solver.state import NodeState, States
-    from solver.workload import Shape
+from solver.problem import Problem
+from solver.state import NodeState, States
+from solver.workload import Shape
 
 OUT_OF_REACH = GPU_MILLI + 1
 """What a task "needs" of a GPU that it may not use: more than any GPU has."""

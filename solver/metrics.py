@@ -90,9 +90,7 @@ def competing_queues(problem: Problem) -> tuple[str, ...]:
     return names if len(names) > 1 else ()
 
 
-def fairness_vector(
-    problem: Problem, used: Usage, entitled: Entitlements
-) -> tuple[int, ...]:
+def fairness_vector(problem: Problem, used: Usage, entitled: Entitlements) -> tuple[int, ...]:
     """Weighted surplus shares of the competing queues, none counted beyond its entitlement.
 
     Smallest first: lexicographic max-min compares such vectors.

@@ -129,9 +129,7 @@ class Problem:
 
     @cached_property
     def _gpu_memories_mib(self) -> tuple[int, ...]:
-        return tuple(
-            sorted({m for node in self.nodes for m in node.topology.gpu_memory_mib if m})
-        )
+        return tuple(sorted({m for node in self.nodes for m in node.topology.gpu_memory_mib if m}))
 
     def gpu_milli(self, shape: Shape) -> int:
         """Thousandths of GPUs that one replica counts for in objectives, quotas and shares.
@@ -211,7 +209,9 @@ class Problem:
         for job in self.jobs:
             names = Counter(role.name for role in job.roles)
             faults += [
-                f"job {job.name!r}: role {name!r} is named twice" for name, c in names.items() if c > 1
+                f"job {job.name!r}: role {name!r} is named twice"
+                for name, c in names.items()
+                if c > 1
             ]
         return faults
 
@@ -235,7 +235,9 @@ class Problem:
             for queue in self.queues
             if queue.parent is not None and queue.parent not in queues
         ]
-        faults += [f"objective {o!r} does not exist" for o in self.objectives if o not in OBJECTIVES]
+        faults += [
+            f"objective {o!r} does not exist" for o in self.objectives if o not in OBJECTIVES
+        ]
         return faults
 
     def _overheld_gpus(self) -> list[str]:

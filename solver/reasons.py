@@ -192,12 +192,13 @@ class _Desk:
         groups = self._problem.groups["node" if level == "island" else level].values()
         shape = _main_shape(self._problem, job)
         fewest = metrics.FewestGroups(self._problem)
-        needed = max(
-            fewest(r.shape, "node", r.min_replicas) for r in job.roles
-        )
+        needed = max(fewest(r.shape, "node", r.min_replicas) for r in job.roles)
         largest = max((sum(hosts(n, shape) for n in nodes) for nodes in groups), default=0)
         best = max(
-            (sum(self._after[n.name].free_milli for n in nodes if hosts(n, shape)) for nodes in groups),
+            (
+                sum(self._after[n.name].free_milli for n in nodes if hosts(n, shape))
+                for nodes in groups
+            ),
             default=0,
         )
         facts |= {"needs_nodes": needed, "largest_domain_nodes": largest}
@@ -335,9 +336,7 @@ class _Desk:
         """What the job would find if only those that rank before it had started."""
         rank = self._rank(job)
         earlier = [
-            p
-            for p in self._plan.placements
-            if self._rank(self._problem.job_by_name[p.job]) < rank
+            p for p in self._plan.placements if self._rank(self._problem.job_by_name[p.job]) < rank
         ]
         return apply(self._problem, self._before, earlier)
 

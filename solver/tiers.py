@@ -169,9 +169,7 @@ def _topology_steps(problem: Problem) -> list[Step]:
 def _stranded_steps(problem: Problem) -> list[Step]:
     scale = stranded_scale(problem)
     return [
-        Step(
-            tier="stranded", kind="stranded", step="gpus", sense="min", unit="GPUs", scale=scale
-        )
+        Step(tier="stranded", kind="stranded", step="gpus", sense="min", unit="GPUs", scale=scale)
     ]
 
 

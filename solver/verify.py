@@ -12,16 +12,13 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import cached_property
-from typing import TYPE_CHECKING
 
 import networkx as nx
 
 from solver.cluster import GPU_MILLI, Node
 from solver.problem import Problem, RoleKey
+from solver.solution import Placement, Plan
 from solver.workload import RESOURCES, Job, LinkRule, ResourceName, Role, Shape
-
-if TYPE_CHECKING:
-    from solver.solution import Placement, Plan
 
 
 class Rule(StrEnum):

@@ -5,18 +5,15 @@ This is the only place that knows the graph's attribute keys.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator, Mapping
 from enum import StrEnum
 from functools import cached_property
 from itertools import combinations
-from typing import TYPE_CHECKING
 
 import networkx as nx
 
 from topology.hardware import bandwidth_gb_s
 from topology.links import SYS, Link
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
 
 
 class Fabric(StrEnum):

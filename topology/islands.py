@@ -7,12 +7,10 @@ from __future__ import annotations
 
 from functools import lru_cache
 from itertools import combinations
-from typing import TYPE_CHECKING
 
 import networkx as nx
 
-if TYPE_CHECKING:
-    from topology.graph import NodeTopology
+from topology.graph import NodeTopology
 
 
 @lru_cache(maxsize=65536)

@@ -9,19 +9,16 @@ numbers that vary between vendors are those of the capture. Where there is none,
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
 from functools import cache
 from itertools import combinations
-from typing import TYPE_CHECKING
 
 from topology.errors import UnknownPresetError
 from topology.graph import NodeTopology
 from topology.hardware import gpu_model
 from topology.links import Link
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
 
 Links = dict[tuple[int, int], Link]
 

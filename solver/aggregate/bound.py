@@ -105,9 +105,7 @@ class PatternProgram:
         Fewest nodes that each job could span.
     """
 
-    def __init__(
-        self, problem: Problem, step: Step, kept: Sequence[Kept], incumbent: Plan
-    ) -> None:
+    def __init__(self, problem: Problem, step: Step, kept: Sequence[Kept], incumbent: Plan) -> None:
         self.problem = problem
         self.step = step
         self.kept = tuple(kept)

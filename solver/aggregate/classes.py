@@ -2,7 +2,8 @@
 
 Merging is exact, not an approximation. Nodes are merged only where all of this holds:
 
-* the GPUs of each are interchangeable, equally many are idle, and no share request could come;
+* it does not matter which of their GPUs are taken (one model, no link required), equally many are
+  idle, and no share request could come;
 * CPU and memory cannot run out before the GPUs do (`never_binds`);
 * they would host the same roles, and are in the same groups of every level that a rule of such a role
   looks at;
@@ -24,7 +25,7 @@ from solver.cluster import Node
 from solver.fit import fit, hosts, least_milli
 from solver.problem import Problem
 from solver.state import NodeState, States
-from solver.workload import Job, ResourceName, Role, Shape
+from solver.workload import Job, LinkRule, ResourceName, Role, Shape
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +67,7 @@ def _merge_key(problem: Problem, node: Node, state: NodeState) -> Hashable | Non
         if hosts(node, role.shape) and fit(node, role.shape, state)
     ]
     shapes = [role.shape for _, role in eligible]
-    if not node.topology.is_uniform or any(shape.is_share for shape in shapes):
+    if not interchangeable_gpus(node, shapes) or any(shape.is_share for shape in shapes):
         return None
     sizes = sorted({shape.gpus for shape in shapes if shape.gpus})
     if any(larger % smaller for smaller, larger in pairwise(sizes)):
@@ -82,6 +83,18 @@ def _merge_key(problem: Problem, node: Node, state: NodeState) -> Hashable | Non
     groups = tuple(node.group(level, problem.levels) for level in sorted(levels))
     roles = tuple((job.name, role.name) for job, role in eligible)
     return (node.topology, len(state.idle_gpus), groups, roles)
+
+
+def interchangeable_gpus(node: Node, shapes: Iterable[Shape]) -> bool:
+    """Whether it does not matter for starting these shapes which GPUs of the node are free.
+
+    Of one model and memory they have to be; their links matter only to a shape that requires some.
+    """
+    topology = node.topology
+    if topology.is_uniform:
+        return True
+    alike = len(set(topology.gpu_models)) <= 1 and len(set(topology.gpu_memory_mib)) <= 1
+    return alike and not any(s.link is LinkRule.REQUIRED and s.gpus > 1 for s in shapes)
 
 
 def _levels_that_matter(jobs: Iterable[Job]) -> set[str]:

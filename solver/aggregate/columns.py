@@ -217,8 +217,7 @@ class PatternSpace:
             best.append(
                 [
                     min(
-                        [after[left]]
-                        + [cost + after[left - g] for g, cost, _ in ways if g <= left]
+                        [after[left]] + [cost + after[left - g] for g, cost, _ in ways if g <= left]
                     )
                     for left in range(kind.idle + 1)
                 ]

@@ -172,9 +172,7 @@ def _expand(
     program: PatternProgram, chosen: list[tuple[NodeKind, Pattern, int]], incumbent: Plan
 ) -> Plan | None:
     """Named nodes and GPUs for the patterns; None where links, CPU or memory say no."""
-    others = [
-        p for p in incumbent.placements if RoleKey(p.job, p.role) not in program.space.roles
-    ]
+    others = [p for p in incumbent.placements if RoleKey(p.job, p.role) not in program.space.roles]
     numbers: Counter[RoleKey] = Counter()
     placements = list(others)
     free = {id(kind): iter(kind.nodes) for kind, _, _ in chosen}

@@ -19,6 +19,7 @@ from functools import lru_cache
 
 from ortools.sat.python import cp_model
 
+from solver.aggregate.classes import interchangeable_gpus
 from solver.cluster import Node
 from solver.cpsat.variables import Expr, Variables, weighted
 from solver.workload import Job, LinkRule, Shape
@@ -70,9 +71,14 @@ def islands(node: Node) -> tuple[GpuSet, ...]:
 
 
 def names_gpus(variables: Variables, node: Node) -> bool:
-    """Whether the very GPUs matter on this node (otherwise they are counted)."""
+    """Whether the very GPUs matter on this node (otherwise they are counted).
+
+    As long as only starts are decided, links that nobody requires do not matter.
+    """
     if not node.topology.is_uniform:
-        return True
+        shapes = [role.shape for _, role, _ in variables.on_node(node)]
+        if not variables.merged or not interchangeable_gpus(node, shapes):
+            return True
     return not is_one_island(node) and any(
         in_one_island(job) for job, _, _ in variables.on_node(node)
     )

@@ -25,7 +25,6 @@ from solver.progress import Progress, ProgressListener
 from solver.solution import Plan
 from solver.tiers import Ruler, Step
 
-
 QUICK_PART, QUICK_S = 0.15, 0.3
 """Part of a step's time, and seconds, that the quick search may use before the thorough one."""
 

@@ -57,6 +57,7 @@ class Variables:
         self.problem = problem
         self.model = cp_model.CpModel()
         self.check_time = check_time
+        self.merged = merge
         self.states = initial_states(problem)
         self.classes = merged_nodes(problem, self.states) if merge else single_nodes(problem)
         self.nodes = tuple(nodes.representative for nodes in self.classes)

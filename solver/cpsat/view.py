@@ -14,7 +14,6 @@ from solver.problem import Problem, RoleKey
 from solver.solution import Placement, Plan
 from solver.workload import Shape
 
-
 T = TypeVar("T")
 
 

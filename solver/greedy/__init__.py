@@ -6,8 +6,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from types import MappingProxyType
-from typing import TYPE_CHECKING
 
 from solver.fragmentation import TargetWorkload
 from solver.greedy.best_fit import BestFit
@@ -29,12 +29,8 @@ from solver.greedy.random_fit import RandomFit
 from solver.greedy.scoring import Scale
 from solver.greedy.topology_aware import TopologyAware
 from solver.greedy.worst_fit import WorstFit
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from solver.problem import Problem
-    from solver.solution import Plan
+from solver.problem import Problem
+from solver.solution import Plan
 
 __all__ = [
     "ORDERS",

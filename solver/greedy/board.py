@@ -10,21 +10,17 @@ node is found by looking at buckets, not nodes.
 from __future__ import annotations
 
 from bisect import bisect_left, insort
+from collections.abc import Hashable, Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import combinations
-from typing import TYPE_CHECKING
 
 from solver.cluster import GPU_MILLI, Node
 from solver.fit import fit, hosts, share_milli_on
 from solver.greedy.scoring import Candidate, PlacementPolicy, Region, Score, work_kind
+from solver.problem import Problem
 from solver.state import NodeState, initial_states
-
-if TYPE_CHECKING:
-    from collections.abc import Hashable, Iterator, Mapping
-
-    from solver.problem import Problem
-    from solver.workload import Shape
-    from topology.graph import NodeTopology
+from solver.workload import Shape
+from topology.graph import NodeTopology
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,14 +10,10 @@ al., "Dominant Resource Fairness", NSDI 2011) over to packing.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
+from solver.cluster import Node
 from solver.greedy.scoring import Demand, PlacementPolicy, Scale, Score, ratio
-
-if TYPE_CHECKING:
-    from solver.cluster import Node
-    from solver.state import NodeState
-    from solver.workload import Shape
+from solver.state import NodeState
+from solver.workload import Shape
 
 
 def dominant_leftover_ratio(

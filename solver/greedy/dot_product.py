@@ -15,14 +15,10 @@ Fragmentation Gradient Descent", USENIX ATC 2023, section 6, after R. Grandl et 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
+from solver.cluster import Node
 from solver.greedy.scoring import Demand, PlacementPolicy, Scale, Score, ratio
-
-if TYPE_CHECKING:
-    from solver.cluster import Node
-    from solver.state import NodeState
-    from solver.workload import Shape
+from solver.state import NodeState
+from solver.workload import Shape
 
 
 def dot_product_score(

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import TYPE_CHECKING, TypeVar
+from collections.abc import Iterator, Sequence
+from typing import TypeVar
 
 from solver.greedy.board import Board, Seat
 from solver.greedy.ledger import Ledger
@@ -12,9 +13,6 @@ from solver.greedy.scoring import PlacementPolicy, Region
 from solver.problem import Problem, RoleKey
 from solver.solution import Placement, Plan
 from solver.workload import RESOURCES, Job, ResourceName, Role, SpreadRule
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
 
 T = TypeVar("T")
 

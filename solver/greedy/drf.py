@@ -14,16 +14,12 @@ A. Ghodsi et al., "Dominant Resource Fairness: Fair Allocation of Multiple Resou
 from __future__ import annotations
 
 from collections import deque
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Iterator
 
+from solver.greedy.ledger import Ledger
 from solver.greedy.orders import ItemT, Order
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-
-    from solver.greedy.ledger import Ledger
-    from solver.problem import Problem
-    from solver.workload import Job
+from solver.problem import Problem
+from solver.workload import Job
 
 
 class DrfOrder(Order):

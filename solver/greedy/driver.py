@@ -11,19 +11,15 @@ Who does not fit is passed over. Nothing that runs is touched.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from solver.greedy.draft import Draft
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from solver.greedy.orders import Order
-    from solver.greedy.scoring import PlacementPolicy
-    from solver.problem import Problem
-    from solver.solution import Plan
-    from solver.workload import Job, Role
+from solver.greedy.orders import Order
+from solver.greedy.scoring import PlacementPolicy
+from solver.problem import Problem
+from solver.solution import Plan
+from solver.workload import Job, Role
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,16 +14,13 @@ Gradient Descent", USENIX ATC 2023, section 4.
 from __future__ import annotations
 
 from math import exp
-from typing import TYPE_CHECKING
 
 from solver.cluster import GPU_MILLI, Node
 from solver.fit import feasible_gpus, pick_gpus, share_milli_on
+from solver.fragmentation import TargetWorkload
 from solver.greedy.scoring import PlacementPolicy, Score
-
-if TYPE_CHECKING:
-    from solver.fragmentation import TargetWorkload
-    from solver.state import NodeState
-    from solver.workload import Shape
+from solver.state import NodeState
+from solver.workload import Shape
 
 
 def fgd_score(before_milli: float, after_milli: float) -> int:

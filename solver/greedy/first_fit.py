@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
+from solver.cluster import Node
 from solver.greedy.scoring import PlacementPolicy, Score
-
-if TYPE_CHECKING:
-    from solver.cluster import Node
-    from solver.state import NodeState
-    from solver.workload import Shape
+from solver.state import NodeState
+from solver.workload import Shape
 
 
 class FirstFit(PlacementPolicy):

@@ -14,16 +14,12 @@ OSDI 2018.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Set as AbstractSet
 
+from solver.cluster import Node
 from solver.greedy.scoring import PlacementPolicy, Scale, Score, work_kind
-
-if TYPE_CHECKING:
-    from collections.abc import Set as AbstractSet
-
-    from solver.cluster import Node
-    from solver.state import NodeState
-    from solver.workload import Shape
+from solver.state import NodeState
+from solver.workload import Shape
 
 
 def gpu_clustering_score(

@@ -16,17 +16,13 @@ Wild", NSDI 2022.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
 from solver.cluster import GPU_MILLI, Node
 from solver.fit import feasible_gpus
 from solver.greedy.scoring import PlacementPolicy, Score
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from solver.state import NodeState
-    from solver.workload import Shape
+from solver.state import NodeState
+from solver.workload import Shape
 
 
 def gpu_packing_score(device_left: Sequence[int], feasible_left: Sequence[int], gpus: int) -> int:

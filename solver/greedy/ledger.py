@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
 
 from solver.fair_share import held_by_queue
 from solver.metrics import dominant_share
+from solver.problem import Problem
 from solver.workload import RESOURCES, Queue, ResourceName, Shape
-
-if TYPE_CHECKING:
-    from solver.problem import Problem
 
 Amounts = Mapping[ResourceName, int]
 

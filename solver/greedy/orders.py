@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import TYPE_CHECKING, Protocol, TypeVar
+from collections.abc import Iterable, Iterator
+from typing import Protocol, TypeVar
 
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-
-    from solver.greedy.ledger import Ledger
-    from solver.problem import Problem
-    from solver.workload import Job
+from solver.greedy.ledger import Ledger
+from solver.problem import Problem
+from solver.workload import Job
 
 
 class Item(Protocol):

@@ -5,15 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from difflib import get_close_matches
-from typing import TYPE_CHECKING
 
 from solver.greedy.driver import make_plan
 from solver.greedy.orders import Order
 from solver.greedy.scoring import PlacementPolicy
 from solver.problem import Problem
-
-if TYPE_CHECKING:
-    from solver.solution import Plan
+from solver.solution import Plan
 
 OrderFactory = Callable[[Problem], Order]
 PlacementFactory = Callable[[Problem, int], PlacementPolicy]

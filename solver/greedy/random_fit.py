@@ -8,18 +8,14 @@ Fragmentation Gradient Descent", USENIX ATC 2023, section 6.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from random import Random
-from typing import TYPE_CHECKING
 
+from solver.cluster import Node
 from solver.fit import feasible_gpus, pick_gpus
 from solver.greedy.scoring import Candidate, PlacementPolicy, Score
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from solver.cluster import Node
-    from solver.state import NodeState
-    from solver.workload import Shape
+from solver.state import NodeState
+from solver.workload import Shape
 
 
 class RandomFit(PlacementPolicy):

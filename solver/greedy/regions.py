@@ -6,18 +6,13 @@ whole; what an elastic job takes beyond that goes into the first region that sti
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from itertools import chain
-from typing import TYPE_CHECKING
 
-from solver.cluster import GPU_MILLI
+from solver.cluster import GPU_MILLI, Node
+from solver.greedy.board import Board
 from solver.greedy.scoring import ANYWHERE, Region
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from solver.cluster import Node
-    from solver.greedy.board import Board
-    from solver.workload import Job, SpreadRule
+from solver.workload import Job, SpreadRule
 
 Path = tuple[Region, ...]
 """Regions that contain each other, the innermost first."""

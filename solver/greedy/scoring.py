@@ -5,15 +5,12 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from solver.cluster import GPU_MILLI, Node
 from solver.fit import least_milli, pick_gpus
-
-if TYPE_CHECKING:
-    from solver.problem import Problem
-    from solver.state import NodeState
-    from solver.workload import Shape
+from solver.problem import Problem
+from solver.state import NodeState
+from solver.workload import Shape
 
 Score = tuple[float, ...]
 """Higher wins, component by component."""

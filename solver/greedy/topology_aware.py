@@ -12,17 +12,14 @@ from __future__ import annotations
 
 from functools import lru_cache
 from itertools import combinations
-from typing import TYPE_CHECKING
 
+from solver.cluster import Node
 from solver.fit import idle_allowed, pick_gpus
 from solver.greedy.scoring import PlacementPolicy, Score
+from solver.state import NodeState
 from solver.workload import LinkRule, Shape
+from topology.graph import NodeTopology
 from topology.scoring import GpuSet, is_linked, lost_gb_s, rank
-
-if TYPE_CHECKING:
-    from solver.cluster import Node
-    from solver.state import NodeState
-    from topology.graph import NodeTopology
 
 
 @lru_cache(maxsize=65536)

@@ -7,14 +7,10 @@ amounts. Kubernetes calls it LeastAllocated.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
+from solver.cluster import Node
 from solver.greedy.scoring import Demand, PlacementPolicy, Scale, Score, ratio
-
-if TYPE_CHECKING:
-    from solver.cluster import Node
-    from solver.state import NodeState
-    from solver.workload import Shape
+from solver.state import NodeState
+from solver.workload import Shape
 
 
 def worst_fit_score(cpu_left: int | None, gpu_milli_left: int, demand: Demand, scale: Scale) -> int:

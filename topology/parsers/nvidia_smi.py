@@ -8,17 +8,14 @@ and given its meaning. Whatever had to be assumed or repaired is a sentence in
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from itertools import combinations
-from typing import TYPE_CHECKING
 
 from topology.errors import TopologyParseError
 from topology.graph import NodeTopology
 from topology.hardware import canonical_model, gpu_model
 from topology.links import Link
 from topology.parsers.matrix_text import ASK, MatrixText, Row, read_matrix
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 
 def parse_topo(

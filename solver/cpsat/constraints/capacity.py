@@ -25,7 +25,5 @@ def _add(variables: Variables, node: Node, resource: ResourceName) -> None:
     if left is None or never_short(variables, node, resource):
         return
     problem = variables.problem
-    terms = [
-        (x, problem.amount(role.shape, resource)) for _, role, x in variables.on_node(node)
-    ]
+    terms = [(x, problem.amount(role.shape, resource)) for _, role, x in variables.on_node(node)]
     variables.require(weighted(terms), None, variables.size(node) * left)

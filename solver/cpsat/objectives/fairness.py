@@ -5,7 +5,7 @@ entitlement (`solver.metrics.fairness_vector`). The sum of the k smallest shares
 
     max over t of  k * t - sum_q max(0, t - y_q)
 
-and maximising it for k = 1, 2, …, n in turn is the lexicographic max-min (Ogryczak and Sliwinski,
+(for k = 1 that is the least of them, for k = n their sum), and maximising it for k = 1, 2, …, n in turn is the lexicographic max-min (Ogryczak and Sliwinski,
 "On solving linear programs with the ordered weighted averaging objective", EJOR 2003).
 """
 
@@ -17,7 +17,7 @@ from ortools.sat.python import cp_model
 
 from solver import metrics
 from solver.cpsat.usage import held_usage, new_usage
-from solver.cpsat.variables import Expr, Variables, weighted
+from solver.cpsat.variables import Expr, Variables, total, weighted
 from solver.cpsat.view import PlanView
 from solver.metrics import SHARE_SCALE
 from solver.workload import RESOURCES, ResourceName
@@ -35,10 +35,16 @@ class FairShares:
         """Sum of the `rank` smallest shares, counting work of priority `level` and above."""
         variables = self._variables
         shares = self._at(level)
+        if rank == len(shares):
+            return total(shares.values())
         name = f"fair[{level},{rank}]"
         top = variables.integer(
             name, 0, self._highest, lambda view: self._vector(view, level)[rank - 1]
         )
+        if rank == 1:
+            for share in shares.values():
+                variables.require(weighted([(top, 1), (share, -1)]), None, 0)
+            return top
         terms: list[tuple[Expr, int]] = [(top, rank)]
         for queue, share in shares.items():
             lack = variables.integer(
@@ -83,51 +89,52 @@ class FairShares:
             self._shares[level] = {queue: self._share(queue, level) for queue in queues}
         return self._shares[level]
 
-    def _share(self, queue: str, level: int | None) -> Expr:
-        """``min(cap, max over resources of the scaled share of what goes beyond the quota)``."""
-        variables = self._variables
-        by_resource = [self._resource_share(queue, level, r) for r in RESOURCES]
-        kept = [share for share in by_resource if share is not None]
-        name = f"share[{queue},{level}]"
-        dominant = variables.integer(
-            f"{name}-dominant", 0, cp_model.INT32_MAX, partial(self._dominant, queue=queue, level=level)
-        )
-        variables.model.add_max_equality(dominant, [0, *kept])
-        share = variables.integer(
-            name, 0, self._cap(queue), partial(self._value, queue=queue, level=level)
-        )
-        variables.require(weighted([(share, 1), (dominant, -1)]), None, 0)
-        return share
+    def _share(self, queue_name: str, level: int | None) -> Expr:
+        """At most the cap, and at most the scaled share of one resource, which the solver picks.
 
-    def _resource_share(
-        self, queue_name: str, level: int | None, resource: ResourceName
-    ) -> Expr | None:
-        """``floor(max(0, used - quota) * scale / (capacity * weight))`` of one resource."""
+        Shares are maximised, so it picks the dominant one; where the queue stays within its quota
+        of everything it picks none, and the share is 0.
+        """
         variables = self._variables
         problem = variables.problem
-        capacity = problem.capacity[resource]
-        if not capacity:
-            return None
         queue = problem.queue_by_name[queue_name]
-        quota = queue.quota.get(resource, 0)
-        held = held_usage(variables, queue_name, resource, level)
-        most = held + capacity
-        name = f"{resource}[{queue_name},{level}]"
-
-        def beyond_quota(view: PlanView) -> int:
-            return max(0, self._used(view, level)[queue_name][resource] - quota)
-
-        beyond = variables.integer(f"beyond-{name}", 0, most, beyond_quota)
-        new = new_usage(variables, queue_name, resource, level)
-        variables.model.add_max_equality(beyond, [0, weighted([(new, 1)]) + (held - quota)])
-        divisor = capacity * queue.weight
+        name = f"share[{queue_name},{level}]"
         share = variables.integer(
-            f"share-{name}",
-            0,
-            most * SHARE_SCALE // divisor,
-            lambda view: metrics.scaled_share(beyond_quota(view), capacity, queue.weight),
+            name, 0, self._cap(queue_name), partial(self._value, queue=queue_name, level=level)
         )
-        # floor division said as two inequalities: 0 <= beyond * scale - share * divisor < divisor
-        rest = weighted([(beyond, SHARE_SCALE), (share, -divisor)])
-        variables.require(rest, 0, divisor - 1)
+        choices: list[cp_model.IntVar] = []
+        for resource in (None, *RESOURCES):
+            if resource is not None and not problem.capacity[resource]:
+                continue
+            chosen = variables.boolean(
+                f"{name}-by-{resource}",
+                partial(self._is_dominant, queue=queue_name, level=level, resource=resource),
+            )
+            choices.append(chosen)
+            if resource is None:
+                variables.model.add(share == 0).only_enforce_if(chosen)
+                continue
+            capacity = problem.capacity[resource] or 0
+            held = held_usage(variables, queue_name, resource, level)
+            beyond = held - queue.quota.get(resource, 0)
+            new = new_usage(variables, queue_name, resource, level)
+            scaled = [(share, capacity * queue.weight), (new, -SHARE_SCALE)]
+            variables.model.add_linear_constraint(
+                weighted(scaled), cp_model.INT_MIN, beyond * SHARE_SCALE
+            ).only_enforce_if(chosen)
+        variables.model.add_exactly_one(choices)
         return share
+
+    def _is_dominant(
+        self, view: PlanView, *, queue: str, level: int | None, resource: ResourceName | None
+    ) -> int:
+        """Whether the share is that of a resource (the first of equal ones; None for 0)."""
+        shares: dict[ResourceName | None, int] = {None: 0}
+        used = self._used(view, level)[queue]
+        owner = view.problem.queue_by_name[queue]
+        for name in RESOURCES:
+            capacity = view.problem.capacity[name]
+            if capacity:
+                beyond = max(0, used[name] - owner.quota.get(name, 0))
+                shares[name] = metrics.scaled_share(beyond, capacity, owner.weight)
+        return int(max(shares, key=lambda name: shares[name]) == resource)

@@ -227,7 +227,9 @@ class Leftover:
             milli = share_milli_on(node, shape, gpu)
             left = self._state.gpu_left[gpu]
             most = left // milli
-            shared = any(gpu in counts for counts in self._devices.shares.get(node.name, {}).values())
+            shared = any(
+                gpu in counts for counts in self._devices.shares.get(node.name, {}).values()
+            )
             idle = left == GPU_MILLI
             if not most:
                 continue
@@ -282,9 +284,7 @@ class Leftover:
         return value
 
     def _shared_gpus(self, view: PlanView) -> set[int]:
-        return {
-            p.gpus[0] for p in view.on(self._node.name) if view.shape(p).is_share
-        }
+        return {p.gpus[0] for p in view.on(self._node.name) if view.shape(p).is_share}
 
 
 def most_disjoint(sets: list[GpuSet]) -> list[GpuSet]:
@@ -297,5 +297,3 @@ def most_disjoint(sets: list[GpuSet]) -> list[GpuSet]:
         return taken  # nothing larger fits into these GPUs
     left_out = most_disjoint([s for s in rest if s != first])
     return max(taken, left_out, key=len)
-
-
