@@ -50,7 +50,7 @@ def guaranteed(problem: Problem, used: Usage, resource: ResourceName) -> int:
 
 
 def scaled_share(amount: int, capacity: int, weight: int) -> int:
-    """`amount` as a share of `capacity`, divided by a weight, in whole millionths (rounded down)."""
+    """`amount` as a share of `capacity`, over a weight, in whole millionths (rounded down)."""
     return amount * SHARE_SCALE // (capacity * weight)
 
 
@@ -85,7 +85,7 @@ def competing_queues(problem: Problem) -> tuple[str, ...]:
 
     Fewer than two have nobody to be fair to, and then the answer is empty.
     """
-    active = {job.queue for job in (*problem.jobs, *problem.running)}
+    active = {work.queue for work in problem.work}
     names = tuple(q.name for q in problem.queues if q.name in active and q.weight > 0)
     return names if len(names) > 1 else ()
 

@@ -64,6 +64,11 @@ class Problem:
         if faults:
             raise ProblemError(faults)
 
+    @property
+    def work(self) -> tuple[Job | RunningJob, ...]:
+        """All work, pending and running."""
+        return (*self.jobs, *self.running)
+
     @cached_property
     def node_by_name(self) -> Mapping[str, Node]:
         """Nodes by name."""
@@ -101,7 +106,7 @@ class Problem:
     @cached_property
     def priorities(self) -> tuple[int, ...]:
         """Priority levels of running and pending work, highest first."""
-        return tuple(sorted({j.priority for j in (*self.jobs, *self.running)}, reverse=True))
+        return tuple(sorted({work.priority for work in self.work}, reverse=True))
 
     @cached_property
     def group_levels(self) -> tuple[str, ...]:
@@ -202,15 +207,15 @@ class Problem:
         for what, names in (
             ("node", [node.name for node in self.nodes]),
             ("queue", [queue.name for queue in self.queues]),
-            ("job", [job.name for job in (*self.jobs, *self.running)]),
+            ("job", [work.name for work in self.work]),
         ):
             twice = sorted(name for name, count in Counter(names).items() if count > 1)
             faults += [f"{what} {name!r}: the name is used twice" for name in twice]
         for job in self.jobs:
-            names = Counter(role.name for role in job.roles)
+            roles = Counter(role.name for role in job.roles)
             faults += [
                 f"job {job.name!r}: role {name!r} is named twice"
-                for name, c in names.items()
+                for name, c in roles.items()
                 if c > 1
             ]
         return faults
@@ -220,7 +225,7 @@ class Problem:
         levels = {*self.levels, *BUILT_IN_LEVELS}
         faults = [
             f"job {job.name!r}: queue {job.queue!r} does not exist"
-            for job in (*self.jobs, *self.running)
+            for job in self.work
             if job.queue not in queues
         ]
         for job in self.jobs:

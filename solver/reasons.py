@@ -281,8 +281,8 @@ class _Desk:
             text = f"wants {per_replica} on one node; {_number(free)} free, at most {best} on one"
         else:
             text = (
-                f"wants {_number(needs)} GPUs in {job.min_replicas} replicas; {_number(free)} free, "
-                f"but only {sum(placed.values())} replicas fit"
+                f"wants {_number(needs)} GPUs in {job.min_replicas} replicas; "
+                f"{_number(free)} free, but only {sum(placed.values())} replicas fit"
             )
         return _Verdict("gpu-fragmented", text, {})
 

@@ -8,6 +8,7 @@ from enum import StrEnum
 from typing import Literal
 
 from solver.solution import Plan
+from solver.workload import ResourceName
 
 FactValue = int | float | str | list[int] | dict[str, str]
 
@@ -70,10 +71,10 @@ class QueueReport:
     """
 
     name: str
-    quota: Mapping[str, int]
-    demand: Mapping[str, int]
-    used: Mapping[str, int]
-    entitled: Mapping[str, int]
+    quota: Mapping[ResourceName, int]
+    demand: Mapping[ResourceName, int]
+    used: Mapping[ResourceName, int]
+    entitled: Mapping[ResourceName, int]
     dominant_share: float
     borrowed_from: Mapping[str, int] = field(default_factory=dict)
 

@@ -1,7 +1,7 @@
-"""Does a job fit into what is left, and would it if one of its rules were lifted?
+"""Whether a job fits into what is left, and whether it would if a rule of its were lifted.
 
-One job at a time, replica by replica onto the first nodes that take it: exact for jobs with one role,
-a good guess for gangs whose roles compete. Used to say why a job waits, never to place it.
+One job at a time, replica by replica onto the first nodes that take it: exact for jobs with one
+role, a good guess for gangs whose roles compete. Used to say why a job waits, never to place it.
 """
 
 from __future__ import annotations

@@ -111,7 +111,7 @@ class Role:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TopologyRule:
-    """The whole gang belongs in one group of a level: ``island``, ``node``, ``domain``, …"""
+    """The whole gang belongs in one group of a level, such as ``island``, ``node`` or a rack."""
 
     within: str
     required: bool = True

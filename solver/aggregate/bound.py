@@ -1,22 +1,23 @@
 """A bound for steps that look at nodes one by one, from a linear program over whole-node patterns.
 
-With ``n[k, p]`` nodes of kind k holding pattern p, ``t_r`` replicas of role r started and ``s_j`` the part
-of gang j that starts (all continuous)::
+With ``n[k, p]`` nodes of kind k holding pattern p, ``t_r`` replicas of role r started and ``s_j``
+the part of gang j that starts (all continuous)::
 
-    minimise    sum cost_p * n[k, p]  -  sum fewest_j * s_j      (the second sum for ``groups`` only)
+    minimise    sum cost_p * n[k, p]  -  sum fewest_j * s_j      (second sum for ``groups`` only)
     subject to  sum_p n[k, p] = nodes of kind k
                 sum count_{p,r} * n[k, p] = t_r
                 min_r * s_j <= t_r <= replicas_r * s_j           (t_r <= replicas_r if no gang)
-                sum_p ceil(count_{p,r} / q) * n[k, p] >= ceil(replicas_r / q) * s_j   for q = 2, 3, …
-                every admission step before keeps its value, and so does ``groups`` for ``stranded``
+                sum_p ceil(count_{p,r} / q) * n[k, p] >= ceil(replicas_r / q) * s_j
+                every admission step before keeps its value, as does ``groups`` for ``stranded``
 
-The rows with q are Chvátal-Gomory cuts for gangs of fixed size: a gang of 6 on nodes that take 4 spans two
-of them, not one and a half.
+The rows with q = 2, 3, … are Chvátal-Gomory cuts for gangs of fixed size: a gang of 6 on nodes that
+take 4 spans two of them, not one and a half.
 
-Columns are priced by dynamic programming (`columns.PatternSpace.best`). At any prices the value of the
-restricted program plus ``sum over kinds of nodes * least reduced cost`` is a bound (Lasdon, "Optimization
-Theory for Large Systems", 1970), so the generation may stop whenever the time is up. Everything
-that patterns leave out only makes the true optimum worse, so the bound holds for the problem.
+Columns are priced by dynamic programming (`columns.PatternSpace.best`). At any prices the value of
+the restricted program plus ``sum over kinds of nodes * least reduced cost`` is a bound (Lasdon,
+"Optimization Theory for Large Systems", 1970), so the generation may stop whenever the time is up.
+Everything that patterns leave out only makes the true optimum worse, so the bound holds for the
+problem.
 """
 
 from __future__ import annotations
@@ -236,7 +237,7 @@ class PatternProgram:
     def _add_cuts(self, key: RoleKey, role: Role, start: pywraplp.Variable) -> None:
         for part in range(2, self.space.most_on_a_node(key) + 1):
             row = self._lp.Constraint(0, self._lp.infinity())
-            row.SetCoefficient(start, -(-(-role.replicas // part)))
+            row.SetCoefficient(start, -math.ceil(role.replicas / part))
             self._cuts.setdefault(key, []).append((part, row))
 
     def _fewest(self, job: Job, keys: Sequence[RoleKey], fewest: FewestGroups) -> int:

@@ -5,12 +5,12 @@ Merging is exact, not an approximation. Nodes are merged only where all of this 
 * it does not matter which of their GPUs are taken (one model, no link required), equally many are
   idle, and no share request could come;
 * CPU and memory cannot run out before the GPUs do (`never_binds`);
-* they would host the same roles, and are in the same groups of every level that a rule of such a role
-  looks at;
+* they would host the same roles, and are in the same groups of every level that a rule of such a
+  role looks at;
 * the GPU counts of those roles form a chain in which each divides the next. Then m nodes with f
   idle GPUs hold a set of replicas if and only if, for every size s of the chain,
-  ``sum over replicas of g >= s GPUs of g / s  <=  m * (f // s)``: put in largest first, the space that is
-  left always comes in whole blocks of the next size.
+  ``sum over replicas of g >= s GPUs of g / s  <=  m * (f // s)``: put in largest first, the space
+  that is left always comes in whole blocks of the next size.
 
 Other nodes are classes of their own.
 """

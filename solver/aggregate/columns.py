@@ -1,10 +1,10 @@
 """Whole-node patterns: which replicas of which jobs share one node, priced by dynamic programming.
 
-A *column* is a pattern for one kind of node: how many replicas of each role it holds. Nodes are of one
-kind if they have equally many idle GPUs, would host the same roles and count for the same reference
-shapes. Only whole GPUs are looked at: CPU, memory, links, shares and required topology are left out, so
-every plan is a choice of patterns but not the other way round. That makes what follows a
-relaxation: its bounds hold for the problem, its plans have to be checked.
+A *column* is a pattern for one kind of node: how many replicas of each role it holds. Nodes are of
+one kind if they have equally many idle GPUs, would host the same roles and count for the same
+reference shapes. Only whole GPUs are looked at: CPU, memory, links, shares and required topology
+are left out, so every plan is a choice of patterns but not the other way round. That makes what
+follows a relaxation: its bounds hold for the problem, its plans have to be checked.
 """
 
 from __future__ import annotations
@@ -146,9 +146,10 @@ class PatternSpace:
         worths: Worths,
         span_price: float,
     ) -> list[tuple[float, dict[RoleKey, int]]]:
-        """For each number of GPUs up to `most`: the best worth of replicas using exactly that many."""
+        """For each number of GPUs up to `most`: the best worth of replicas that use so many."""
         none = float("-inf")
-        table: list[tuple[float, dict[RoleKey, int]]] = [(0.0, {})] + [(none, {})] * most
+        table: list[tuple[float, dict[RoleKey, int]]] = [(none, {}) for _ in range(most + 1)]
+        table[0] = (0.0, {})
         for keys in self.jobs.values():
             mine = [key for key in keys if key in roles and max(worths[key]) > 0]
             if not mine:

@@ -1,8 +1,8 @@
 """A plan from whole-node patterns: the integer program over the patterns that were generated.
 
-The patterns that the linear program found are good building blocks; CP-SAT chooses how many nodes of a
-kind hold which, with whole gangs. What comes out is a proposal: patterns know only whole GPUs, so
-the plan has to be verified before anybody believes it.
+The patterns that the linear program found are good building blocks; CP-SAT chooses how many nodes
+of a kind hold which, with whole gangs. What comes out is a proposal: patterns know only whole GPUs,
+so the plan has to be verified before anybody believes it.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from solver.aggregate.bound import Kept, PatternProgram
 from solver.aggregate.columns import NodeKind, Pattern
 from solver.cluster import Node
 from solver.fit import fit, pick_gpus, share_milli_on
+from solver.linear import Expr, weighted
 from solver.problem import RoleKey
 from solver.solution import Placement, Plan
 from solver.tiers import age_weight_milli
@@ -32,7 +33,7 @@ class Rounded:
     Parameters
     ----------
     plan
-        A plan to be verified; None where there is none (in time, or because of links, CPU or memory).
+        A plan to be verified; None where there is none (in time, or for links, CPU or memory).
     bound
         Of the integer program, in the unit of the step: it holds for plans made of these patterns.
     exhausted
@@ -112,60 +113,65 @@ class _Choice:
                 self.model.add(self._starts[job.name] == self._starts[first.name])
         for kept in program.kept:
             self._keep(kept)
-        self.model.minimize(
-            self._spans() if program.step.kind == "groups" else self._sum("stranded")
-        )
+        self.model.minimize(self._spans() if program.step.kind == "groups" else self._stranded())
 
-    def _sum(self, measure: str) -> cp_model.LinearExprT:
-        variables = [use for _, _, use in self.uses]
-        factors = [getattr(pattern, measure) for _, pattern, _ in self.uses]
-        return cp_model.LinearExpr.weighted_sum(variables, factors)
+    def _stranded(self) -> Expr:
+        return weighted((use, pattern.stranded) for _, pattern, use in self.uses)
 
-    def _spans(self) -> cp_model.LinearExprT:
-        least = sum(
-            self._program.fewest.get(name, 0) * start for name, start in self._starts.items()
-        )
-        return self._sum("spans") - least
+    def _spans(self) -> Expr:
+        spans = [(use, pattern.spans) for _, pattern, use in self.uses]
+        fewest = self._program.fewest
+        least = [(start, -fewest.get(name, 0)) for name, start in self._starts.items()]
+        return weighted([*spans, *least])
 
-    def _count(self, job: Job, role: Role, incumbent: Plan) -> cp_model.LinearExprT:
+    def _count(self, job: Job, role: Role, incumbent: Plan) -> Expr:
         key = RoleKey(job.name, role.name)
         if key not in self._program.space.roles:
             return incumbent.started.get(key, 0)
-        parts = [
+        parts: list[tuple[Expr, int]] = [
             (use, count)
             for _, pattern, use in self.uses
             for owner, count in pattern.counts
             if owner == key
         ]
-        count = cp_model.LinearExpr.weighted_sum([u for u, _ in parts], [c for _, c in parts])
         if job.gang:
             start = self._starts[job.name]
-            self.model.add(count >= role.min_replicas * start)
-            self.model.add(count <= role.replicas * start)
+            self._require(weighted([*parts, (start, -role.min_replicas)]), 0, None)
+            self._require(weighted([*parts, (start, -role.replicas)]), None, 0)
         else:
-            self.model.add(count <= role.replicas)
-        return count
+            self._require(weighted(parts), None, role.replicas)
+        return weighted(parts)
+
+    def _require(self, expr: Expr, low: int | None, high: int | None) -> None:
+        bottom = cp_model.INT_MIN if low is None else low
+        top = cp_model.INT_MAX if high is None else high
+        self.model.add_linear_constraint(expr, bottom, top)
 
     def _keep(self, kept: Kept) -> None:
         step = kept.step
         if step.kind == "groups" and step.detail == "node":
-            self.model.add(self._spans() <= kept.value)
+            self._require(self._spans(), None, kept.value)
         elif step.kind in ("started", "surplus", "oldest"):
-            total = sum(
-                self._admitted(kept, job, role)
+            admitted = weighted(
+                term
                 for job, role in self._problem.roles()
                 if job.priority == step.level
+                for term in self._admitted(kept, job, role)
             )
-            if not isinstance(total, int):
-                self.model.add(total >= kept.value)
+            if not isinstance(admitted, int):
+                self._require(admitted, kept.value, None)
 
-    def _admitted(self, kept: Kept, job: Job, role: Role) -> cp_model.LinearExprT:
+    def _admitted(self, kept: Kept, job: Job, role: Role) -> list[tuple[Expr, int]]:
         count = self._started[RoleKey(job.name, role.name)]
         if kept.step.kind == "oldest":
-            return age_weight_milli(self._problem, job, role.name) * count
+            return [(count, age_weight_milli(self._problem, job, role.name))]
         milli = self._problem.gpu_milli(role.shape)
-        floor = role.min_replicas * self._starts[job.name] if job.gang else count
-        return milli * (floor if kept.step.kind == "started" else count - floor)
+        if not job.gang:
+            return [(count, milli)] if kept.step.kind == "started" else []
+        floor = (self._starts[job.name], milli * role.min_replicas)
+        if kept.step.kind == "started":
+            return [floor]
+        return [(count, milli), (floor[0], -floor[1])]
 
 
 def _expand(

@@ -1,8 +1,8 @@
 """Bound and improve one step by whole-node patterns: relax, round, complete, round again.
 
-First the linear program gives a bound and its patterns a plan. Then all patterns that a still better
-plan could use are added: if they are few enough, the integer program over them decides the step
-for good; if not, the most promising ones often give a better plan, and then fewer are needed.
+First the linear program gives a bound and its patterns a plan. Then all patterns that a still
+better plan could use are added: if they are few enough, the integer program over them decides the
+step for good; if not, the most promising ones often give a better plan, and then fewer are needed.
 """
 
 from __future__ import annotations

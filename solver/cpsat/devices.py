@@ -21,7 +21,8 @@ from ortools.sat.python import cp_model
 
 from solver.aggregate.classes import interchangeable_gpus
 from solver.cluster import Node
-from solver.cpsat.variables import Expr, Variables, weighted
+from solver.cpsat.variables import Variables
+from solver.linear import Expr, weighted
 from solver.workload import Job, LinkRule, Shape
 from topology.scoring import GpuSet
 

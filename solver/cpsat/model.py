@@ -24,7 +24,8 @@ from solver.cpsat.objectives.must import must_start
 from solver.cpsat.objectives.priority import admitted
 from solver.cpsat.objectives.stranded import stranded_milli
 from solver.cpsat.objectives.topology import excess_groups, lost_bandwidth
-from solver.cpsat.variables import Expr, Variables
+from solver.cpsat.variables import Variables
+from solver.linear import Expr
 from solver.problem import Problem
 from solver.tiers import Ruler, Step, StepKind
 from solver.workload import RESOURCES

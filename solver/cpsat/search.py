@@ -15,7 +15,7 @@ from enum import StrEnum
 
 from ortools.sat.python import cp_model
 
-from solver.cpsat.variables import Expr
+from solver.linear import Expr
 
 DEFAULT_WORKERS = 8
 """CP-SAT's strategies complement each other: fewer than eight lose more than two cores gain."""
@@ -155,8 +155,8 @@ class _Watch(cp_model.CpSolverSolutionCallback):
 
 def _solve_in_thread(
     solver: cp_model.CpSolver, model: cp_model.CpModel, watch: _Watch
-) -> tuple[cp_model.cp_model_pb2.CpSolverStatus, bool]:
-    result: list[cp_model.cp_model_pb2.CpSolverStatus] = []
+) -> tuple[cp_model.CpSolverStatus, bool]:
+    result: list[cp_model.CpSolverStatus] = []
     failure: list[BaseException] = []
     # Not thread.join: Python 3.11 takes a thread for finished whose join was interrupted.
     done = threading.Event()

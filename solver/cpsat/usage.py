@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from solver.cpsat.variables import Expr, Variables, weighted
+from solver.cpsat.variables import Variables
 from solver.fair_share import held_by_queue
+from solver.linear import Expr, weighted
 from solver.workload import ResourceName
 
 

@@ -13,7 +13,7 @@ Which GPUs a replica gets is decided by variables of `constraints.gpu_sets` and
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from functools import cached_property
 
 from ortools.sat.python import cp_model
@@ -22,6 +22,7 @@ from solver import fit as fits
 from solver.aggregate.classes import merged_nodes, never_binds, single_nodes
 from solver.cluster import Node
 from solver.cpsat.view import PlanView
+from solver.linear import Expr
 from solver.problem import Problem, RoleKey
 from solver.solution import Plan
 from solver.state import NodeState, initial_states
@@ -29,7 +30,6 @@ from solver.tiers import startable
 from solver.workload import Job, ResourceName, Role
 
 Valuation = Callable[[PlanView], int]
-Expr = cp_model.LinearExprT
 
 
 class BuildTimeoutError(Exception):
@@ -87,7 +87,7 @@ class Variables:
     def hint(self, plan: Plan) -> None:
         """Suggest a plan to the solver: a value for every single variable."""
         view = PlanView(self.problem, plan, self._stands_for)
-        self.model.clear_hints()
+        self.model.clear_hints()  # type: ignore[no-untyped-call]
         for variable, value in self._valuations:
             self.model.add_hint(variable, int(value(view)))
 
@@ -147,10 +147,7 @@ class Variables:
                         self._add_count(job, role, key, node, high)
         for job in self.problem.jobs:
             if job.gang:
-                name = job.name
-                self.start[name] = self.boolean(
-                    f"start[{name}]", lambda view, name=name: view.starts(name)
-                )
+                self.start[job.name] = self.boolean(f"start[{job.name}]", _starts(job.name))
 
     def _add_count(self, job: Job, role: Role, key: RoleKey, node: Node, high: int) -> None:
         place = (key, node.name)
@@ -163,21 +160,12 @@ class Variables:
         self._by_node.setdefault(node.name, []).append((job, role, variable))
 
 
-def weighted(terms: Iterable[tuple[Expr, int]]) -> Expr:
-    """Sum of coefficient times expression, without the zero terms."""
-    kept = [(expr, factor) for expr, factor in terms if factor]
-    if not kept:
-        return 0
-    return cp_model.LinearExpr.weighted_sum([e for e, _ in kept], [f for _, f in kept])
-
-
-def total(exprs: Iterable[Expr]) -> Expr:
-    """Sum of expressions."""
-    return cp_model.LinearExpr.sum(list(exprs))
+def _starts(job: str) -> Valuation:
+    return lambda view: int(view.starts(job))
 
 
 def never_short(variables: Variables, node: Node, resource: ResourceName) -> bool:
-    """Whether a resource of a node cannot run out before its GPUs, for pending work and reference."""
+    """Whether a resource cannot run out before the node's GPUs, for work and reference alike."""
     problem = variables.problem
     return never_binds(
         problem,

@@ -9,7 +9,8 @@ users see it as ``cpu-short`` or ``mem-short``.
 from __future__ import annotations
 
 from solver.cluster import Node
-from solver.cpsat.variables import Variables, never_short, weighted
+from solver.cpsat.variables import Variables, never_short
+from solver.linear import weighted
 from solver.workload import ResourceName
 
 

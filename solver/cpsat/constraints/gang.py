@@ -12,7 +12,8 @@ would have fitted in part.
 
 from __future__ import annotations
 
-from solver.cpsat.variables import Variables, total, weighted
+from solver.cpsat.variables import Variables
+from solver.linear import total, weighted
 from solver.workload import Job
 
 

@@ -5,8 +5,8 @@ Rule, for each such node n with f idle GPUs: ``sum_r gpus_r * x[r, n] + sum_i op
 Where a node stands for m interchangeable ones, both bounds count m times.
 
 Strengthening, for every request size s > 1: a replica of g GPUs uses up ``g // s`` of the
-``f // s`` blocks of size s, so ``sum_r (gpus_r // s) * x[r, n] <= f // s`` (a Chvátal-Gomory cut; with
-sizes 1, 2, 4, 8 these make the relaxation exact on one node).
+``f // s`` blocks of size s, so ``sum_r (gpus_r // s) * x[r, n] <= f // s`` (a Chvátal-Gomory cut;
+with sizes 1, 2, 4, 8 these make the relaxation exact on one node).
 
 Reads ``x`` and ``open``. As a reason users see it as ``gpu-short`` or ``gpu-fragmented``.
 """
@@ -14,7 +14,8 @@ Reads ``x`` and ``open``. As a reason users see it as ``gpu-short`` or ``gpu-fra
 from __future__ import annotations
 
 from solver.cpsat.devices import Devices, names_gpus
-from solver.cpsat.variables import Variables, weighted
+from solver.cpsat.variables import Variables
+from solver.linear import weighted
 
 
 def add_gpu_count(variables: Variables, devices: Devices) -> None:

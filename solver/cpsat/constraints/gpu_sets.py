@@ -17,9 +17,10 @@ from itertools import combinations
 
 from solver.cluster import Node
 from solver.cpsat.devices import DeviceClass, Devices, device_class, islands, names_gpus
-from solver.cpsat.variables import Expr, Valuation, Variables, weighted
+from solver.cpsat.variables import Valuation, Variables
 from solver.cpsat.view import PlanView
 from solver.fit import idle_allowed
+from solver.linear import Expr, weighted
 from solver.workload import LinkRule
 from topology.scoring import GpuSet, is_linked
 

@@ -9,7 +9,8 @@ Reads ``x``. As a reason users see it as ``queue-limit``.
 from __future__ import annotations
 
 from solver.cpsat.usage import held_usage, new_usage
-from solver.cpsat.variables import Variables, total
+from solver.cpsat.variables import Variables
+from solver.linear import total
 from solver.queues import subtree
 
 

@@ -14,12 +14,14 @@ Creates ``shares`` and ``open``. As a reason users see it as ``gpu-short`` or ``
 from __future__ import annotations
 
 from collections import Counter
+from itertools import pairwise
 
 from solver.cluster import Node
 from solver.cpsat.devices import DeviceClass, Devices, device_class, names_gpus
-from solver.cpsat.variables import Expr, Valuation, Variables, weighted
+from solver.cpsat.variables import Valuation, Variables
 from solver.cpsat.view import PlanView
 from solver.fit import allowed_gpus, share_milli_on
+from solver.linear import Expr, weighted
 
 
 def add_shares(variables: Variables, devices: Devices) -> None:
@@ -61,9 +63,9 @@ def _add_node(
             variables.require(weighted([(load, 1), (opened, -left)]), None, 0)
         elif left and not isinstance(load, int):
             variables.require(load, None, left)
-    for gpu, following in zip(slots.idle, slots.idle[1:], strict=False):
-        opened = devices.open[node.name]
-        variables.require(weighted([(opened[gpu], 1), (opened[following], -1)]), 0, None)
+    opens = devices.open[node.name]
+    for gpu, following in pairwise(slots.idle):
+        variables.require(weighted([(opens[gpu], 1), (opens[following], -1)]), 0, None)
         first = devices.load_milli(variables, node, gpu)
         second = devices.load_milli(variables, node, following)
         variables.require(weighted([(first, 1), (second, -1)]), 0, None)
@@ -77,7 +79,8 @@ def _size(cls: DeviceClass) -> str:
 class _Slots:
     """Reads loads of GPUs off a plan.
 
-    On nodes with interchangeable GPUs the i-th idle slot is the idle GPU with the i-th largest load.
+    On nodes with interchangeable GPUs the i-th idle slot is the idle GPU with the i-th largest
+    load.
     """
 
     def __init__(self, variables: Variables, node: Node, idle: tuple[int, ...]) -> None:

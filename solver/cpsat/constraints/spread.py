@@ -7,7 +7,8 @@ Reads ``x``. As a reason users see it as ``gpu-fragmented``: the free GPUs are i
 
 from __future__ import annotations
 
-from solver.cpsat.variables import Expr, Variables, total
+from solver.cpsat.variables import Variables
+from solver.linear import Expr, total
 
 
 def add_spread(variables: Variables) -> None:

@@ -1,4 +1,4 @@
-"""A gang with a required level stays in one group of it: island, node, domain, rack, …
+"""A gang with a required level stays in one group of it: an island, a node, a rack.
 
 Rule, for each such gang j, each of its roles r and each group g of the level::
 
@@ -15,8 +15,9 @@ from __future__ import annotations
 
 from solver.cluster import Node
 from solver.cpsat.devices import Devices, device_class, in_one_island, islands, names_gpus
-from solver.cpsat.variables import Expr, Valuation, Variables, total, weighted
+from solver.cpsat.variables import Valuation, Variables
 from solver.cpsat.view import PlanView
+from solver.linear import Expr, total, weighted
 from solver.workload import Job
 from topology.scoring import GpuSet
 

@@ -5,8 +5,9 @@ entitlement (`solver.metrics.fairness_vector`). The sum of the k smallest shares
 
     max over t of  k * t - sum_q max(0, t - y_q)
 
-(for k = 1 that is the least of them, for k = n their sum), and maximising it for k = 1, 2, …, n in turn is the lexicographic max-min (Ogryczak and Sliwinski,
-"On solving linear programs with the ordered weighted averaging objective", EJOR 2003).
+(for k = 1 that is the least of them, for k = n their sum), and maximising it for k = 1, 2, …, n in
+turn is the lexicographic max-min (Ogryczak and Sliwinski, "On solving linear programs with the
+ordered weighted averaging objective", EJOR 2003).
 """
 
 from __future__ import annotations
@@ -17,8 +18,9 @@ from ortools.sat.python import cp_model
 
 from solver import metrics
 from solver.cpsat.usage import held_usage, new_usage
-from solver.cpsat.variables import Expr, Variables, total, weighted
+from solver.cpsat.variables import Variables
 from solver.cpsat.view import PlanView
+from solver.linear import Expr, total, weighted
 from solver.metrics import SHARE_SCALE
 from solver.workload import RESOURCES, ResourceName
 

@@ -6,8 +6,9 @@ Value: ``sum over queues of min(used, quota)`` of one resource; unit milli-GPU, 
 from __future__ import annotations
 
 from solver.cpsat.usage import held_usage, new_usage
-from solver.cpsat.variables import Expr, Variables, total, weighted
+from solver.cpsat.variables import Variables
 from solver.cpsat.view import PlanView
+from solver.linear import Expr, total, weighted
 from solver.metrics import usage
 from solver.workload import Queue, ResourceName
 

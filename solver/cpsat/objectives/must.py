@@ -5,7 +5,16 @@ Value: number of such jobs. One that is left out although this is proved best ca
 
 from __future__ import annotations
 
-from solver.cpsat.variables import Expr, Variables, total, weighted
+from functools import partial
+
+from solver.cpsat.variables import Variables
+from solver.cpsat.view import PlanView
+from solver.linear import Expr, total, weighted
+from solver.workload import Job
+
+
+def _starts_whole(view: PlanView, job: Job) -> int:
+    return int(len(view.plan.by_job.get(job.name, ())) == job.replicas)
 
 
 def must_start(variables: Variables) -> Expr:
@@ -19,7 +28,7 @@ def must_start(variables: Variables) -> Expr:
             continue
         whole = variables.boolean(
             f"whole[{job.name}]",
-            lambda view, job=job: len(view.plan.by_job.get(job.name, ())) == job.replicas,
+            partial(_starts_whole, job=job),
         )
         placed = [(x, 1) for role in job.roles for _, x in variables.counts(job, role)]
         variables.require(weighted([*placed, (whole, -job.replicas)]), 0, None)

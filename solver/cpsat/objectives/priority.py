@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from solver.cpsat.variables import Expr, Variables, weighted
+from solver.cpsat.variables import Variables
+from solver.linear import Expr, weighted
 from solver.tiers import StepKind, age_weight_milli
 from solver.workload import Job, Role
 

@@ -19,7 +19,7 @@ from itertools import combinations
 
 from solver.cluster import GPU_MILLI, Node
 from solver.cpsat.devices import Devices, names_gpus
-from solver.cpsat.variables import Expr, Variables, never_short, total, weighted
+from solver.cpsat.variables import Variables, never_short
 from solver.cpsat.view import PlanView
 from solver.fit import (
     allowed_gpus,
@@ -30,6 +30,7 @@ from solver.fit import (
     share_milli_on,
     strictly_linked,
 )
+from solver.linear import Expr, total, weighted
 from solver.state import NodeState, apply
 from solver.workload import LinkRule, Shape
 from topology.scoring import GpuSet, is_linked
@@ -218,7 +219,7 @@ class Leftover:
 
     def _share_room(self, shape: Shape) -> Expr:
         """Shares of a size that still fit, GPU by GPU."""
-        node, variables = self._node, self._variables
+        node = self._node
         opened = self._devices.open.get(node.name, {})
         terms: list[tuple[Expr, int]] = []
         constant = 0

@@ -12,9 +12,12 @@ For a gang j and a level, ``spans[j, g]`` is 1 where the gang has replicas in gr
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import partial
 
 from solver.cpsat.devices import Devices
-from solver.cpsat.variables import Expr, Valuation, Variables, total, weighted
+from solver.cpsat.variables import Valuation, Variables
+from solver.cpsat.view import PlanView
+from solver.linear import Expr, total, weighted
 from solver.metrics import FewestGroups, counts_for_spread, spread_counts
 from solver.problem import RoleKey
 from solver.workload import Job, Role
@@ -79,6 +82,10 @@ def _spans(job: Job, roles: list[Role], nodes: frozenset[str]) -> Valuation:
     )
 
 
+def _looked_up(view: PlanView, key: RoleKey, table: tuple[int, ...]) -> int:
+    return table[view.started.get(key, 0)]
+
+
 def _fewest(
     variables: Variables, job: Job, roles: list[Role], level: str, fewest: FewestGroups
 ) -> Expr:
@@ -96,7 +103,7 @@ def _fewest(
             f"fewest[{job.name}/{role.name},{level}]",
             0,
             max(table),
-            lambda view, key=key, table=table: table[view.started.get(key, 0)],
+            partial(_looked_up, key=key, table=tuple(table)),
         )
         variables.model.add_element(started, table, least_of_role)
         by_role.append(least_of_role)

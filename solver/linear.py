@@ -1,0 +1,23 @@
+"""Linear expressions of CP-SAT, and nothing of what they are about."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from ortools.sat.python import cp_model
+
+Expr = cp_model.LinearExprT
+"""A variable, a sum of variables with coefficients, or an integer."""
+
+
+def weighted(terms: Iterable[tuple[Expr, int]]) -> Expr:
+    """Sum of coefficient times expression, without the zero terms."""
+    kept = [(expr, factor) for expr, factor in terms if factor]
+    if not kept:
+        return 0
+    return cp_model.LinearExpr.weighted_sum([e for e, _ in kept], [f for _, f in kept])
+
+
+def total(exprs: Iterable[Expr]) -> Expr:
+    """Sum of expressions."""
+    return cp_model.LinearExpr.sum(list(exprs))
