@@ -126,7 +126,7 @@ class PatternSpace:
         for kind in self.kinds:
             if kind.roles not in tables:
                 most = max(k.idle for k in self.kinds if k.roles == kind.roles)
-                tables[kind.roles] = self._fill(kind.roles, most, worths, span_price)
+                tables[kind.roles] = self._fill(kind.roles, most, worths, (span_price, stranded_price))
             table = tables[kind.roles]
             patterns = [
                 (
@@ -144,17 +144,17 @@ class PatternSpace:
         roles: frozenset[RoleKey],
         most: int,
         worths: Worths,
-        span_price: float,
+        prices: tuple[float, float],
     ) -> list[tuple[float, dict[RoleKey, int]]]:
         """For each number of GPUs up to `most`: the best worth of replicas that use so many."""
         none = float("-inf")
         table: list[tuple[float, dict[RoleKey, int]]] = [(none, {}) for _ in range(most + 1)]
         table[0] = (0.0, {})
         for keys in self.jobs.values():
-            mine = [key for key in keys if key in roles and max(worths[key]) > 0]
-            if not mine:
-                continue
-            options = self._job_options(mine, most, worths, span_price)
+            mine = [key for key in keys if key in roles]
+            options = self._job_options(mine, most, worths, prices[0])
+            if not prices[1]:  # GPUs that are left cost nothing, so only what pays is worth using
+                options = [way for way in options if way[1] > 0]
             if not options:
                 continue
             updated = list(table)
@@ -175,7 +175,7 @@ class PatternSpace:
         worths: Worths,
         span_price: float,
     ) -> list[tuple[int, float, dict[RoleKey, int]]]:
-        """Ways in which one job can use a node: (GPUs, worth, replicas), worthwhile ones only."""
+        """The best way for one job to use each number of GPUs: (GPUs, worth, replicas)."""
         ways: dict[int, tuple[float, dict[RoleKey, int]]] = {0: (0.0, {})}
         for key in keys:
             gpus = self.roles[key]
@@ -189,7 +189,7 @@ class PatternSpace:
         return [
             (used, worth - span, counts)
             for used, (worth, counts) in ways.items()
-            if used and worth - span > 0
+            if used
         ]
 
     def enumerate(
