@@ -126,7 +126,8 @@ class PatternSpace:
         for kind in self.kinds:
             if kind.roles not in tables:
                 most = max(k.idle for k in self.kinds if k.roles == kind.roles)
-                tables[kind.roles] = self._fill(kind.roles, most, worths, (span_price, stranded_price))
+                prices = (span_price, stranded_price)
+                tables[kind.roles] = self._fill(kind.roles, most, worths, prices)
             table = tables[kind.roles]
             patterns = [
                 (
