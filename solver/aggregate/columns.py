@@ -187,11 +187,7 @@ class PatternSpace:
                     if place not in ways or total > ways[place][0]:
                         ways[place] = (total, {**counts, key: count})
         span = span_price if any(self._spans(key) for key in keys) else 0.0
-        return [
-            (used, worth - span, counts)
-            for used, (worth, counts) in ways.items()
-            if used
-        ]
+        return [(used, worth - span, counts) for used, (worth, counts) in ways.items() if used]
 
     def enumerate(
         self, kind: NodeKind, worths: Worths, prices: tuple[float, float], below: float, most: int
