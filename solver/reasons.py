@@ -94,7 +94,7 @@ class _Desk:
                 "capacity_when_empty": _number(gpus * capacity),
                 "short": _number(gpus * (needed - capacity)),
             }
-            wish = metrics.shape_label(shape)
+            wish = _wish(shape)
             if capacity == 0:
                 largest = max((len(n.usable_gpus) for n in open_nodes), default=0)
                 facts["largest_node_gpus"] = largest
@@ -189,7 +189,10 @@ class _Desk:
     def _tell_topology(self, job: Job, facts: dict[str, FactValue]) -> _Verdict:
         assert job.topology is not None
         level = job.topology.within
-        groups = self._problem.groups["node" if level == "island" else level].values()
+        wanted = _amount("gpu_milli", self._need(job, "gpu_milli"))
+        if level == "island":
+            return self._tell_island(job, wanted, facts)
+        groups = self._problem.groups[level].values()
         shape = _main_shape(self._problem, job)
         fewest = metrics.FewestGroups(self._problem)
         needed = max(fewest(r.shape, "node", r.min_replicas) for r in job.roles)
@@ -203,12 +206,25 @@ class _Desk:
         )
         facts |= {"needs_nodes": needed, "largest_domain_nodes": largest}
         facts["best_group_free"] = _number(best / GPU_MILLI)
-        wanted = _amount("gpu_milli", self._need(job, "gpu_milli"))
-        text = f"wants {wanted} ({needed} node(s)) within one {level}"
+        nodes = "1 node" if needed == 1 else f"{needed} nodes"
+        text = f"wants {wanted} ({nodes}) within one {level}"
         if largest < needed:
             text += f"; the largest has {largest}"
         else:
             text += f"; the best one has {_number(best / GPU_MILLI)} free"
+        return _Verdict(Lift.TOPOLOGY.value, text, facts)
+
+    def _tell_island(self, job: Job, wanted: str, facts: dict[str, FactValue]) -> _Verdict:
+        shape = _main_shape(self._problem, job)
+        free = {
+            (node.name, part): sum(self._after[node.name].gpu_left[gpu] for gpu in part)
+            for node in self._problem.nodes
+            if set(refusals(node, shape)) <= {"no-nvlink-set"}
+            for part in node.topology.parts
+        }
+        best = max(free.values(), default=0) / GPU_MILLI
+        facts["best_group_free"] = _number(best)
+        text = f"wants {wanted} within one NVLink island; the best one has {_number(best)} free"
         return _Verdict(Lift.TOPOLOGY.value, text, facts)
 
     def _best_link(self, shape: Shape, states: States) -> str:
@@ -276,7 +292,7 @@ class _Desk:
             return _Verdict("gpu-short", text, {"short": _number(needs - free)})
         placed = room_for(self._problem, self._after, job).placed
         best = self._best_node(self._after, shape)
-        per_replica = metrics.shape_label(replace(plain(job.roles[0]), cpu_milli=0, memory_mib=0))
+        per_replica = _wish(replace(plain(job.roles[0]), cpu_milli=0, memory_mib=0))
         if job.min_replicas == 1:
             text = f"wants {per_replica} on one node; {_number(free)} free, at most {best} on one"
         else:
@@ -379,6 +395,12 @@ def lifted_shape(job: Job, rule: Lift, problem: Problem) -> Shape:
     return _main_shape(problem, lifted(job, [rule]))
 
 
+def _wish(shape: Shape) -> str:
+    """What a replica asks for, in a sentence."""
+    label = metrics.shape_label(shape)
+    return label.replace(" GPU", " GPUs", 1) if shape.gpus > 1 else label
+
+
 def _with_ancestors(problem: Problem, name: str) -> list[Queue]:
     found: list[Queue] = []
     above: str | None = name
@@ -395,7 +417,7 @@ def _left(state: NodeState, resource: ResourceName) -> int | None:
 
 def _amount(resource: ResourceName, amount: int) -> str:
     if resource == "gpu_milli":
-        return f"{amount / GPU_MILLI:g} GPUs"
+        return f"{amount / GPU_MILLI:g} {'GPU' if amount == GPU_MILLI else 'GPUs'}"
     return f"{amount / 1000:g} CPU" if resource == "cpu_milli" else f"{amount / 1024:g} GiB"
 
 

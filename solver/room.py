@@ -6,14 +6,14 @@ role, a good guess for gangs whose roles compete. Used to say why a job waits, n
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from solver.cluster import Node, Toleration
 from solver.fit import fit, hosts, pick_gpus, share_milli_on
 from solver.problem import Problem
-from solver.state import States
+from solver.state import NodeState, States
 from solver.workload import Job, LinkRule, Role, Shape
 
 
@@ -76,8 +76,8 @@ def room_for(problem: Problem, states: States, job: Job) -> Room:
     limits and start groups are not.
     """
     best = Room(False, {role.name: 0 for role in job.roles})
-    for nodes in _regions(problem, job):
-        found = _fill(problem, states, job, nodes)
+    for region in _regions(problem, states, job):
+        found = _fill(problem, region, job)
         if found.fits:
             return found
         if sum(found.placed.values()) > sum(best.placed.values()):
@@ -85,36 +85,44 @@ def room_for(problem: Problem, states: States, job: Job) -> Room:
     return best
 
 
-def _regions(problem: Problem, job: Job) -> list[Sequence[Node]]:
-    if job.topology is None or not job.topology.required:
-        return [problem.nodes]
-    level = "node" if job.topology.within == "island" else job.topology.within
-    return list(problem.groups[level].values())
+def _regions(problem: Problem, states: States, job: Job) -> Iterator[dict[Node, NodeState]]:
+    """What each place has left that could hold the whole job; islands of a node one by one."""
+    rule = job.topology
+    if rule is None or not rule.required:
+        yield {node: states[node.name] for node in problem.nodes}
+    elif rule.within == "island":
+        for node in problem.nodes:
+            for part in node.topology.parts:
+                state = states[node.name]
+                left = (m if gpu in part else 0 for gpu, m in enumerate(state.gpu_left))
+                yield {node: replace(state, gpu_left=tuple(left))}
+    else:
+        for nodes in problem.groups[rule.within].values():
+            yield {node: states[node.name] for node in nodes}
 
 
-def _fill(problem: Problem, states: States, job: Job, nodes: Sequence[Node]) -> Room:
-    left = {node.name: states[node.name] for node in nodes}
+def _fill(problem: Problem, left: dict[Node, NodeState], job: Job) -> Room:
     in_group: dict[tuple[str, ...], int] = {}
     placed: dict[str, int] = {}
     for role in sorted(job.roles, key=lambda r: (-problem.gpu_milli(r.shape), -r.shape.cpu_milli)):
         wanted = role.min_replicas if job.gang else 1
         placed[role.name] = 0
-        for node in nodes:
+        for node in left:
             if placed[role.name] >= wanted:
                 break
             if not hosts(node, role.shape):
                 continue
-            count = min(wanted - placed[role.name], fit(node, role.shape, left[node.name]))
+            count = min(wanted - placed[role.name], fit(node, role.shape, left[node]))
             if job.spread is not None:
                 group = node.group(job.spread.over, problem.levels)
                 count = min(count, job.spread.max_per - in_group.get(group, 0))
                 in_group[group] = in_group.get(group, 0) + max(0, count)
             for _ in range(count):
-                gpus = pick_gpus(node, role.shape, left[node.name])
+                gpus = pick_gpus(node, role.shape, left[node])
                 if gpus is None:
                     break
                 milli = share_milli_on(node, role.shape, gpus[0]) if gpus else 0
-                left[node.name] = left[node.name].place(role.shape, gpus, milli)
+                left[node] = left[node].place(role.shape, gpus, milli)
                 placed[role.name] += 1
     enough = all(placed[r.name] >= r.min_replicas for r in job.roles)
     return Room(enough if job.gang else any(placed.values()), placed)

@@ -147,6 +147,16 @@ class NodeTopology:
         return tuple(sorted(part for part in parts if len(part) > 1))
 
     @cached_property
+    def parts(self) -> tuple[tuple[int, ...], ...]:
+        """The islands, and each GPU without NVLink as a part of its own, in order of their GPUs.
+
+        What ``within: island`` chooses from. A node without GPUs has one part, an empty one.
+        """
+        inside = {gpu for island in self.islands for gpu in island}
+        alone = ((gpu,) for gpu in range(self.n_gpus) if gpu not in inside)
+        return tuple(sorted((*self.islands, *alone))) or ((),)
+
+    @cached_property
     def fabric(self) -> Fabric:
         """Direct links, a switch, or no NVLink at all.
 

@@ -60,15 +60,7 @@ def in_one_island(job: Job) -> bool:
 
 def is_one_island(node: Node) -> bool:
     """Whether all GPUs of the node are in a single NVLink island."""
-    return node.n_gpus <= 1 or node.topology.islands == (tuple(range(node.n_gpus)),)
-
-
-def islands(node: Node) -> tuple[GpuSet, ...]:
-    """The node's NVLink islands; a GPU without NVLink is one by itself."""
-    linked = node.topology.islands
-    inside = {gpu for island in linked for gpu in island}
-    lone = tuple((gpu,) for gpu in range(node.n_gpus) if gpu not in inside)
-    return (*linked, *lone)
+    return len(node.topology.parts) == 1
 
 
 def names_gpus(variables: Variables, node: Node) -> bool:

@@ -7,9 +7,8 @@ whole; what an elastic job takes beyond that goes into the first region that sti
 from __future__ import annotations
 
 from collections.abc import Iterator
-from itertools import chain
 
-from solver.cluster import GPU_MILLI, Node
+from solver.cluster import GPU_MILLI
 from solver.greedy.board import Board
 from solver.greedy.scoring import ANYWHERE, Region
 from solver.workload import Job, SpreadRule
@@ -59,7 +58,7 @@ class Regions:
             self._groups[level] = tuple(
                 Region((n,), frozenset(gpus))
                 for n, node in enumerate(self._board.nodes)
-                for gpus in islands(node)
+                for gpus in node.topology.parts
             )
         return self._groups[level]
 
@@ -196,10 +195,3 @@ class Regions:
             for n in nodes:
                 keys[n] += [-total[group_of[n]], group_of[n]]
         return Region(tuple(sorted(nodes, key=keys.__getitem__)), in_order=True)
-
-
-def islands(node: Node) -> list[tuple[int, ...]]:
-    """GPUs that reach each other over NVLink, and by themselves those that reach none."""
-    linked = node.topology.islands
-    alone = set(range(node.n_gpus)).difference(chain.from_iterable(linked))
-    return sorted([*linked, *((gpu,) for gpu in alone)]) or [()]

@@ -16,7 +16,7 @@ from __future__ import annotations
 from itertools import combinations
 
 from solver.cluster import Node
-from solver.cpsat.devices import DeviceClass, Devices, device_class, islands, names_gpus
+from solver.cpsat.devices import DeviceClass, Devices, device_class, names_gpus
 from solver.cpsat.variables import Valuation, Variables
 from solver.cpsat.view import PlanView
 from solver.fit import idle_allowed
@@ -61,7 +61,7 @@ def candidate_sets(variables: Variables, node: Node, cls: DeviceClass) -> tuple[
     idle = idle_allowed(node, shape, variables.state(node))
     pools = [idle]
     if cls.job:
-        pools = [tuple(g for g in idle if g in island) for island in islands(node)]
+        pools = [tuple(g for g in idle if g in island) for island in node.topology.parts]
     found = (gpus for pool in pools for gpus in combinations(pool, shape.gpus))
     if shape.link is LinkRule.REQUIRED:
         found = (gpus for gpus in found if is_linked(node.topology, gpus))

@@ -14,7 +14,7 @@ Creates ``inside``. As a reason users see it as ``no-domain-big-enough``.
 from __future__ import annotations
 
 from solver.cluster import Node
-from solver.cpsat.devices import Devices, device_class, in_one_island, islands, names_gpus
+from solver.cpsat.devices import Devices, device_class, in_one_island, names_gpus
 from solver.cpsat.variables import Valuation, Variables
 from solver.cpsat.view import PlanView
 from solver.linear import Expr, total, weighted
@@ -66,7 +66,7 @@ def _add_islands(variables: Variables, devices: Devices, job: Job) -> None:
         if not any(other.name == job.name for other, _, _ in variables.on_node(node)):
             continue
         named = names_gpus(variables, node)
-        for island in islands(node) if named else (tuple(range(node.n_gpus)),):
+        for island in node.topology.parts if named else (tuple(range(node.n_gpus)),):
             name = f"inside[{job.name},{node.name}:{island}]"
             chosen = variables.boolean(name, _in_island(job, node, island))
             inside.append(chosen)
@@ -102,14 +102,8 @@ def _in_island(job: Job, node: Node, island: GpuSet) -> Valuation:
         if not places or {p.node for p in places} != {node.name}:
             return 0
         used = {gpu for p in places for gpu in p.gpus}
-        first = islands(node)[0] if len(islands(node)) else ()
         if not used:  # CPU-only: any island of the node will do, so take the first
-            return int(island == first or not names_gpus_inside(island, node))
+            return int(island == node.topology.parts[0] or len(island) == node.n_gpus)
         return int(used <= set(island))
 
     return chosen
-
-
-def names_gpus_inside(island: GpuSet, node: Node) -> bool:
-    """Whether the island is a proper part of the node's GPUs."""
-    return len(island) < node.n_gpus
