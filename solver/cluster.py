@@ -6,11 +6,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Literal
+from weakref import WeakValueDictionary
 
 from topology.graph import NodeTopology
 
 GPU_MILLI = 1000
 """One whole GPU, in thousandths: the unit in which GPUs are counted everywhere."""
+
+HOSTNAME = "kubernetes.io/hostname"
+"""The label by which a single node can be asked for."""
 
 BUILT_IN_LEVELS = ("domain", "node", "island")
 """Levels below the cluster's own ones: NVLink domain, host, NVLink island inside a host."""
@@ -49,6 +53,9 @@ class Toleration:
         if self.operator == "Exists":
             return self.key in ("", taint.key)
         return self.key == taint.key and self.value == taint.value
+
+
+_KINDS: WeakValueDictionary[tuple[object, ...], Node] = WeakValueDictionary()
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -101,9 +108,28 @@ class Node:
         return tuple(gpu for gpu in range(self.n_gpus) if gpu not in out)
 
     @cached_property
+    def kind(self) -> Node:
+        """A node that stands for all that are alike but for their name and place.
+
+        What a node could take when it is empty is asked once for each kind.
+        """
+        signature = (
+            self.topology,
+            self.cpu_milli,
+            self.memory_mib,
+            frozenset(self.labels.items()),
+            self.taints,
+            self.ready,
+            self.cordoned,
+            self.unhealthy_gpus,
+            self.mig_gpus,
+        )
+        return _KINDS.setdefault(signature, self)
+
+    @cached_property
     def all_labels(self) -> Mapping[str, str]:
         """The labels with ``kubernetes.io/hostname``, which every node carries by itself."""
-        return {"kubernetes.io/hostname": self.name, **self.labels}
+        return {HOSTNAME: self.name, **self.labels}
 
     def group(self, level: str, levels: tuple[str, ...]) -> tuple[str, ...]:
         """Identity of the group of `level` that the node is in.

@@ -9,7 +9,7 @@ from dataclasses import replace
 from functools import lru_cache
 from itertools import combinations
 
-from solver.cluster import GPU_MILLI, Node
+from solver.cluster import GPU_MILLI, HOSTNAME, Node
 from solver.state import NodeState, empty_state
 from solver.workload import LinkRule, Shape
 from topology.islands import max_disjoint_linked_sets
@@ -19,7 +19,6 @@ UNLIMITED = 1_000_000
 """Replicas that a node takes where nothing limits them."""
 
 
-@lru_cache(maxsize=65536)
 def refusals(node: Node, shape: Shape) -> tuple[str, ...]:
     """Rules by which the node would not take the shape even when it is empty.
 
@@ -29,6 +28,12 @@ def refusals(node: Node, shape: Shape) -> tuple[str, ...]:
         In this order, as they apply: ``not-ready``, ``cordoned``, ``taint``, ``label``,
         ``model-mismatch``, ``no-nvlink-set``, ``impossible`` (too few GPUs, CPU or memory).
     """
+    by_name = any(key == HOSTNAME for key, _ in shape.node_selector)
+    return _refusals(node if by_name else node.kind, shape)
+
+
+@lru_cache(maxsize=65536)
+def _refusals(node: Node, shape: Shape) -> tuple[str, ...]:
     found = []
     if not node.ready:
         found.append("not-ready")
