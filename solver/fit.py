@@ -55,6 +55,16 @@ def _refusals(node: Node, shape: Shape) -> tuple[str, ...]:
     return tuple(found)
 
 
+def capacity(node: Node, shape: Shape) -> int:
+    """Most replicas of the shape that the node would take when it is empty; 0 if it refuses it."""
+    return _capacity(node.kind, shape) if hosts(node, shape) else 0
+
+
+@lru_cache(maxsize=65536)
+def _capacity(node: Node, shape: Shape) -> int:
+    return fit(node, shape, empty_state(node))
+
+
 def hosts(node: Node, shape: Shape) -> bool:
     """Whether the node, empty, would take a replica of the shape."""
     return not refusals(node, shape)

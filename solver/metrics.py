@@ -7,10 +7,9 @@ from collections.abc import Mapping
 
 from solver.cluster import GPU_MILLI
 from solver.fair_share import held_by_queue
-from solver.fit import fit, hosts
+from solver.fit import capacity
 from solver.problem import Problem, RoleKey
 from solver.solution import Plan
-from solver.state import empty_state
 from solver.workload import RESOURCES, Job, ResourceName, Shape
 from topology.scoring import lost_gb_s
 
@@ -148,10 +147,10 @@ class FewestGroups:
         Where even the whole empty cluster cannot hold them, all groups that hold any.
         """
         left, groups = replicas, 0
-        for capacity in self._capacities(shape, level):
+        for holds in self._capacities(shape, level):
             if left <= 0:
                 break
-            left -= capacity
+            left -= holds
             groups += 1
         return groups
 
@@ -159,10 +158,7 @@ class FewestGroups:
         key = (shape, level)
         if key not in self._tables:
             groups = self._problem.groups[level].values()
-            sums = (
-                sum(fit(n, shape, empty_state(n)) for n in nodes if hosts(n, shape))
-                for nodes in groups
-            )
+            sums = (sum(capacity(n, shape) for n in nodes) for nodes in groups)
             self._tables[key] = sorted((c for c in sums if c), reverse=True)
         return self._tables[key]
 

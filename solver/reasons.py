@@ -8,17 +8,19 @@ one helps, it is a matter of amounts: ``gpu-short``, ``gpu-fragmented``, ``cpu-s
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass, replace
 
 from solver import metrics
 from solver.cluster import GPU_MILLI, Node
+from solver.fit import capacity as fits_empty
 from solver.fit import fit, hosts, idle_allowed, refusals
 from solver.problem import Problem
 from solver.queues import subtree
 from solver.result import FactValue, Pending
 from solver.room import Lift, lifted, plain, room_for
 from solver.solution import Plan
-from solver.state import NodeState, States, apply, empty_state, initial_states
+from solver.state import NodeState, States, apply, initial_states
 from solver.workload import RESOURCES, Job, Queue, ResourceName, Shape
 from topology.links import Link
 
@@ -54,6 +56,7 @@ class _Desk:
         self._problem = problem
         self._plan = plan
         self._before = initial_states(problem)
+        self._opened = Counter(_opened(node).kind for node in problem.nodes)
         self._after = apply(problem, self._before, plan.placements)
 
     def explain(self, job: Job) -> Pending:
@@ -80,12 +83,10 @@ class _Desk:
 
     def _impossible(self, job: Job) -> _Verdict | None:
         """Plain amounts do not fit even if the whole cluster were empty and open."""
-        open_nodes = [_opened(node) for node in self._problem.nodes]
-        empty = {node.name: empty_state(node) for node in open_nodes}
         for role in job.roles:
             shape = plain(role)
             needed = role.min_replicas if job.gang else 1
-            capacity = sum(fit(node, shape, empty[node.name]) for node in open_nodes)
+            capacity = sum(many * fits_empty(kind, shape) for kind, many in self._opened.items())
             if capacity >= needed:
                 continue
             gpus = self._problem.gpu_milli(shape) / GPU_MILLI
@@ -96,7 +97,7 @@ class _Desk:
             }
             wish = _wish(shape)
             if capacity == 0:
-                largest = max((len(n.usable_gpus) for n in open_nodes), default=0)
+                largest = max((len(kind.usable_gpus) for kind in self._opened), default=0)
                 facts["largest_node_gpus"] = largest
                 text = f"asks for {wish} on one node; the largest node has {largest} GPUs"
                 if largest >= shape.gpus:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from solver.cluster import GPU_MILLI, Node
+from solver.cluster import GPU_MILLI, HOSTNAME, Node
 from solver.fit import (
     fit_by_resource,
     hosts,
@@ -60,13 +60,23 @@ class StrandingMeter:
         self._problem = problem
         self._shapes = [(shape, strictly_linked(shape), w) for shape, w in problem.reference]
         counted = np.array([node.topology.is_uniform for node in problem.nodes], dtype=bool)
+        self._kinds = list(dict.fromkeys(node.kind for node in problem.nodes))
+        number = {kind: place for place, kind in enumerate(self._kinds)}
+        self._kind_of = np.array([number[node.kind] for node in problem.nodes], dtype=np.intp)
         self._as_array: list[NDArray[np.intp]] = []
         self._one_by_one: list[list[Node]] = []
         for _, strict, _ in self._shapes:
-            mask = np.array([hosts(node, strict) for node in problem.nodes], dtype=bool)
+            mask = self._hosting(strict)
             fast = counted & mask if strict.gpus else np.zeros_like(mask)
             self._as_array.append(np.flatnonzero(fast))
             self._one_by_one.append([problem.nodes[i] for i in np.flatnonzero(mask & ~fast)])
+
+    def _hosting(self, shape: Shape) -> NDArray[np.bool_]:
+        """Which nodes would host the shape when empty; asked once per kind of node."""
+        if any(key == HOSTNAME for key, _ in shape.node_selector):
+            return np.array([hosts(node, shape) for node in self._problem.nodes], dtype=bool)
+        answers = np.array([hosts(kind, shape) for kind in self._kinds], dtype=bool)
+        return answers[self._kind_of]
 
     def measure(self, states: States) -> tuple[Stranded, ...]:
         """Stranded GPUs of every shape of the reference, heaviest shape first."""
