@@ -126,6 +126,8 @@ def _fit_gpus(node: Node, shape: Shape, state: NodeState) -> int:
         )
     if not shape.gpus:
         return UNLIMITED
+    if not shape.gpu_models and (shape.link is not LinkRule.REQUIRED or shape.gpus == 1):
+        return state.gpu_left.count(GPU_MILLI) // shape.gpus  # what is not usable has nothing left
     idle = idle_allowed(node, shape, state)
     if shape.link is LinkRule.REQUIRED and shape.gpus > 1:
         return max_disjoint_linked_sets(node.topology, idle, shape.gpus)
