@@ -9,6 +9,7 @@ one helps, it is a matter of amounts: ``gpu-short``, ``gpu-fragmented``, ``cpu-s
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from solver import metrics
@@ -56,6 +57,7 @@ class _Desk:
         self._problem = problem
         self._plan = plan
         self._before = initial_states(problem)
+        self._tainted = any(taint.repels for node in problem.nodes for taint in node.taints)
         self._opened = Counter(_opened(node).kind for node in problem.nodes)
         self._after = apply(problem, self._before, plan.placements)
 
@@ -72,9 +74,9 @@ class _Desk:
         return (
             self._impossible(job)
             or self._limited(job)
-            or self._where(job, self._after)
+            or self._where(job, lambda: self._after)
             or self._partner(job)
-            or self._where(job, self._at_turn(job))
+            or self._where(job, lambda: self._at_turn(job))
             or self._nowhere(job)
             or self._amounts(job)
         )
@@ -110,11 +112,14 @@ class _Desk:
     # -- queue limit --------------------------------------------------------------------------
 
     def _limited(self, job: Job) -> _Verdict | None:
+        queues = _with_ancestors(self._problem, job.queue)
+        if not any(queue.limit for queue in queues):
+            return None
         if not room_for(self._problem, self._after, job).fits:
             return None
         used = metrics.usage(self._problem, self._plan)
         need = {r: self._need(job, r) for r in RESOURCES}
-        for queue in _with_ancestors(self._problem, job.queue):
+        for queue in queues:
             members = subtree(self._problem.queues, queue.name)
             for resource, limit in queue.limit.items():
                 held = sum(used[name][resource] for name in members)
@@ -136,9 +141,15 @@ class _Desk:
 
     # -- one rule about where -----------------------------------------------------------------
 
-    def _where(self, job: Job, states: States) -> _Verdict | None:
-        for rule in WHERE:
-            if _asks(job, rule) and room_for(self._problem, states, lifted(job, [rule])).fits:
+    def _where(self, job: Job, found: Callable[[], States]) -> _Verdict | None:
+        asked = [rule for rule in WHERE if _asks(job, rule)]
+        if Lift.TAINT in asked and not self._tainted:
+            asked.remove(Lift.TAINT)
+        if not asked:
+            return None
+        states = found()
+        for rule in asked:
+            if room_for(self._problem, states, lifted(job, [rule])).fits:
                 if room_for(self._problem, states, job).fits:
                     return None
                 return self._tell_where(job, rule, states)
@@ -278,10 +289,9 @@ class _Desk:
 
     def _amounts(self, job: Job) -> _Verdict:
         shape = _main_shape(self._problem, job)
-        for rule in AMOUNTS:
-            if room_for(self._problem, self._after, lifted(job, [rule])).fits and not (
-                room_for(self._problem, self._after, job).fits
-            ):
+        room = room_for(self._problem, self._after, job)
+        for rule in () if room.fits else AMOUNTS:
+            if room_for(self._problem, self._after, lifted(job, [rule])).fits:
                 return self._tell_scarce(job, rule, shape)
         if not shape.wants_gpu:
             cpu_fits = room_for(self._problem, self._after, lifted(job, [Lift.CPU])).fits
@@ -291,7 +301,7 @@ class _Desk:
         if free < needs:
             text = f"wants {_number(needs)} GPUs; {_number(free)} free"
             return _Verdict("gpu-short", text, {"short": _number(needs - free)})
-        placed = room_for(self._problem, self._after, job).placed
+        placed = room.placed
         best = self._best_node(self._after, shape)
         per_replica = _wish(replace(plain(job.roles[0]), cpu_milli=0, memory_mib=0))
         if job.min_replicas == 1:
