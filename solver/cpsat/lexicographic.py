@@ -35,6 +35,9 @@ BUILD_S_PER_COUNT, BUILD_S_PER_SHARE = 25e-6, 120e-6
 Measured: 0.3 s for 100 roles on 128 nodes, 29 s for 300 on 1,213 nodes with shares of 6,212 GPUs.
 """
 
+PATTERN_S_PER_COUNT = 5e-6
+"""Seconds that it takes to find the kinds of nodes, per role and node."""
+
 PATTERN_PART = 0.3
 """Part of a step's time for whole-node patterns; they often decide the step."""
 
@@ -186,6 +189,9 @@ class _Run:
         if not patterns_apply(self._problem, step):
             return None
         limits = self._limits(place, Effort.THOROUGH)
+        counts = len(self._problem.role_by_key) * len(self._problem.nodes)
+        if counts * PATTERN_S_PER_COUNT > limits.time_s * PATTERN_PART:
+            return None
         kept = [Kept(s, v) for s, v in zip(self._ruler.steps[:place], self._values, strict=False)]
         return PatternSearch(
             self._ruler,
