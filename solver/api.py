@@ -62,9 +62,15 @@ def solve(
     if policy == CP_SAT:
         from solver.cpsat.lexicographic import improve
 
-        incumbent = best_greedy(problem, ruler, options, progress)
-        improved = improve(problem, ruler, incumbent, options, started_s=began, listener=progress)
+        incumbent, interrupted = best_greedy(problem, ruler, options, progress)
+        # Once interrupted, the answer is what there is: its time is up, so nothing is searched.
+        started_s = began - options.time_limit_s if interrupted else began
+        improved = improve(
+            problem, ruler, incumbent, options, started_s=started_s, listener=progress
+        )
         plan, bounds, notes = improved.plan, improved.bounds, improved.notes
+        if interrupted:
+            notes = (*notes, "interrupted: the best greedy plan so far")
         build_s, solve_s = improved.build_s, improved.solve_s
     else:
         plan = greedy.place(problem, policy, options.seed)
@@ -109,11 +115,12 @@ def best_greedy(
     ruler: Ruler,
     options: SolveOptions,
     progress: ProgressListener | None = None,
-) -> Plan:
-    """The best plan of all greedy baselines, in the lexicographic order of the steps.
+) -> tuple[Plan, bool]:
+    """The best plan of all greedy baselines, and whether Ctrl-C cut the attempts short.
 
-    Of equally good plans the first one stays, so the answer does not depend on chance. Baselines
-    stop being tried once half of the time is gone.
+    Best is meant in the lexicographic order of the steps. Of equally good plans the first one
+    stays, so the answer does not depend on chance. Baselines stop being tried once half of the
+    time is gone. Before there is any plan, Ctrl-C is passed on.
     """
     began = time.monotonic()
     best, best_key = Plan(), ruler.key(Plan())
@@ -124,11 +131,16 @@ def best_greedy(
         if progress:
             message = f"greedy incumbent: {name}"
             progress(Progress(elapsed_s=elapsed_s, tier=name, value=0, bound=0, message=message))
-        plan = greedy.place(problem, name, options.seed)
-        key = ruler.key(plan)
+        try:
+            plan = greedy.place(problem, name, options.seed)
+            key = ruler.key(plan)
+        except KeyboardInterrupt:
+            if not best.placements:
+                raise
+            return best, True
         if key > best_key:
             best, best_key = plan, key
-    return best
+    return best, False
 
 
 def _must_fail(problem: Problem, plan: Plan) -> tuple[str, ...]:

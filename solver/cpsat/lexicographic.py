@@ -114,6 +114,8 @@ class _Run:
                     "time limit; from there on values are those of the best plan so far"
                 )
                 break
+            except KeyboardInterrupt:  # while building; a search notices by itself
+                stopped = True
             if stopped:
                 self._notes.append("interrupted: the best plan so far")
                 break
