@@ -41,6 +41,8 @@ def check_policies(names: Iterable[str], option: str) -> None:
             parse_policy(name)
         except UnknownPolicyError as error:
             text = str(error)
+            if text.startswith("no policy"):
+                text += f", {CP_SAT}"
             if get_close_matches(name, [CP_SAT]):
                 text = f'no policy "{name}"; did you mean {CP_SAT}?'
             raise typer.BadParameter(text, param_hint=option) from error
