@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 
 from solver import greedy
 from solver.figures import measure_cluster, report_queues
+from solver.interrupts import held
 from solver.options import SolveOptions
 from solver.problem import Problem
 from solver.progress import Progress, ProgressListener
 from solver.reasons import pending
-from solver.result import SolveResult, SolveStatus, Timing
+from solver.result import Improved, SolveResult, SolveStatus, Timing
 from solver.solution import Plan
 from solver.tiers import Ruler, must_runs
 from solver.verify import Violation, verify
@@ -58,31 +60,49 @@ def solve(
     options = options or SolveOptions()
     began = time.monotonic()
     ruler = Ruler(problem)
-    notes: tuple[str, ...] = ()
     if policy == CP_SAT:
-        from solver.cpsat.lexicographic import improve
-
-        incumbent, interrupted = best_greedy(problem, ruler, options, progress)
-        # Once interrupted, the answer is what there is: its time is up, so nothing is searched.
-        started_s = began - options.time_limit_s if interrupted else began
-        improved = improve(
-            problem, ruler, incumbent, options, started_s=started_s, listener=progress
-        )
-        plan, bounds, notes = improved.plan, improved.bounds, improved.notes
-        if interrupted:
-            notes = (*notes, "interrupted: the best greedy plan so far")
-        build_s, solve_s = improved.build_s, improved.solve_s
+        improved = _search(problem, ruler, options, began, progress)
     else:
         plan = greedy.place(problem, policy, options.seed)
         bounds = tuple(ruler.limit(step) for step in ruler.steps)
-        build_s, solve_s = 0.0, time.monotonic() - began
+        solve_s = time.monotonic() - began
+        improved = Improved(plan=plan, bounds=bounds, build_s=0.0, solve_s=solve_s, notes=())
+    with held(drop=True):
+        return _checked(problem, ruler, policy, improved, began)
+
+
+def _search(
+    problem: Problem,
+    ruler: Ruler,
+    options: SolveOptions,
+    began: float,
+    progress: ProgressListener | None,
+) -> Improved:
+    from solver.cpsat.lexicographic import improve
+
+    incumbent, interrupted = best_greedy(problem, ruler, options, progress)
+    # Once interrupted, the answer is what there is: its time is up, so nothing is searched.
+    started_s = began - options.time_limit_s if interrupted else began
+    improved = improve(problem, ruler, incumbent, options, started_s=started_s, listener=progress)
+    if interrupted:
+        note = "interrupted: the best greedy plan so far"
+        improved = replace(improved, notes=(*improved.notes, note))
+    return improved
+
+
+def _checked(
+    problem: Problem, ruler: Ruler, policy: str, improved: Improved, began: float
+) -> SolveResult:
+    plan = improved.plan
     checking = time.monotonic()
     if violations := verify(problem, plan):
         raise PlanViolationError(policy, violations)
     verify_s = time.monotonic() - checking
     terms = tuple(
         step.term(value, bound)
-        for step, value, bound in zip(ruler.steps, ruler.measure(plan), bounds, strict=True)
+        for step, value, bound in zip(
+            ruler.steps, ruler.measure(plan), improved.bounds, strict=True
+        )
     )
     must_fail = _must_fail(problem, plan)
     status = SolveStatus.FEASIBLE
@@ -100,12 +120,12 @@ def solve(
         queues=report_queues(problem, plan),
         metrics=measure_cluster(problem, plan, ruler),
         timing=Timing(
-            build_s=build_s,
-            solve_s=solve_s,
+            build_s=improved.build_s,
+            solve_s=improved.solve_s,
             verify_s=verify_s,
             total_s=time.monotonic() - began,
         ),
-        notes=notes,
+        notes=improved.notes,
         must_fail=must_fail,
     )
 
@@ -124,22 +144,24 @@ def best_greedy(
     """
     began = time.monotonic()
     best, best_key = Plan(), ruler.key(Plan())
-    for name in greedy.POLICIES:
-        elapsed_s = time.monotonic() - began
-        if elapsed_s > options.time_limit_s / 2:
-            break
-        if progress:
-            message = f"greedy incumbent: {name}"
-            progress(Progress(elapsed_s=elapsed_s, tier=name, value=0, bound=0, message=message))
-        try:
+    try:
+        for name in greedy.POLICIES:
+            elapsed_s = time.monotonic() - began
+            if elapsed_s > options.time_limit_s / 2:
+                break
+            if progress:
+                message = f"greedy incumbent: {name}"
+                progress(
+                    Progress(elapsed_s=elapsed_s, tier=name, value=0, bound=0, message=message)
+                )
             plan = greedy.place(problem, name, options.seed)
             key = ruler.key(plan)
-        except KeyboardInterrupt:
-            if not best.placements:
-                raise
-            return best, True
-        if key > best_key:
-            best, best_key = plan, key
+            if key > best_key:
+                best, best_key = plan, key
+    except KeyboardInterrupt:
+        if not best.placements:
+            raise
+        return best, True
     return best, False
 
 

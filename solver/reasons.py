@@ -16,10 +16,10 @@ from solver import metrics
 from solver.cluster import GPU_MILLI, Node
 from solver.fit import capacity as fits_empty
 from solver.fit import fit, hosts, idle_allowed, refusals
-from solver.problem import Problem
+from solver.problem import Problem, RoleKey
 from solver.queues import subtree
 from solver.result import FactValue, Pending
-from solver.room import Lift, lifted, plain, room_for
+from solver.room import Lift, Room, lifted, plain, room_for
 from solver.solution import Plan
 from solver.state import NodeState, States, apply, initial_states
 from solver.workload import RESOURCES, Job, Queue, ResourceName, Shape
@@ -43,6 +43,18 @@ def _left_over(job: Job, plan: Plan) -> bool:
     return started == 0 if job.gang else started < job.replicas
 
 
+def _waiting(job: Job, plan: Plan) -> Job:
+    """The part of a job that waits.
+
+    Of a gang that is its minimum; of independent replicas the first role that is short of some.
+    """
+    if job.gang:
+        roles = tuple(role for role in job.roles if role.min_replicas)
+        return replace(job, roles=roles or job.roles)
+    short = (r for r in job.roles if plan.started.get(RoleKey(job.name, r.name), 0) < r.replicas)
+    return replace(job, roles=(next(short),))
+
+
 @dataclass(frozen=True, slots=True)
 class _Verdict:
     reason: str
@@ -62,12 +74,13 @@ class _Desk:
         self._after = apply(problem, self._before, plan.placements)
 
     def explain(self, job: Job) -> Pending:
-        verdict = self._verdict(job)
+        waiting = _waiting(job, self._plan)
+        verdict = self._verdict(waiting)
         started = len(self._plan.by_job.get(job.name, ()))
         text = verdict.text
         if started:
-            text = f"{started} of {job.replicas} replicas start; the next one {text}"
-        facts = {**self._facts(job), **verdict.facts, "holds": self._holds(job)}
+            text = f"{started} of {job.replicas} replicas start; the next one: {text}"
+        facts = {**self._facts(waiting), **verdict.facts, "holds": self._holds(job)}
         return Pending(job=job.name, reason=verdict.reason, text=text, facts=facts)
 
     def _verdict(self, job: Job) -> _Verdict:
@@ -80,6 +93,9 @@ class _Desk:
             or self._nowhere(job)
             or self._amounts(job)
         )
+
+    def _room(self, states: States, job: Job) -> Room:
+        return room_for(self._problem, states, job, self._plan.by_job.get(job.name, ()))
 
     # -- impossible ---------------------------------------------------------------------------
 
@@ -115,7 +131,7 @@ class _Desk:
         queues = _with_ancestors(self._problem, job.queue)
         if not any(queue.limit for queue in queues):
             return None
-        if not room_for(self._problem, self._after, job).fits:
+        if not self._room(self._after, job).fits:
             return None
         used = metrics.usage(self._problem, self._plan)
         need = {r: self._need(job, r) for r in RESOURCES}
@@ -149,8 +165,8 @@ class _Desk:
             return None
         states = found()
         for rule in asked:
-            if room_for(self._problem, states, lifted(job, [rule])).fits:
-                if room_for(self._problem, states, job).fits:
+            if self._room(states, lifted(job, [rule])).fits:
+                if self._room(states, job).fits:
                     return None
                 return self._tell_where(job, rule, states)
         return None
@@ -262,14 +278,24 @@ class _Desk:
     # -- partners, several rules at once ------------------------------------------------------
 
     def _partner(self, job: Job) -> _Verdict | None:
-        """The job fits, but a job that it must start together with does not."""
-        if job.start_group is None or not room_for(self._problem, self._after, job).fits:
+        """The job fits, but not the jobs that it must start together with."""
+        if job.start_group is None or not self._room(self._after, job).fits:
             return None
-        for other in self._problem.start_groups[job.start_group]:
-            if other.name != job.name and not room_for(self._problem, self._after, other).fits:
+        group = self._problem.start_groups[job.start_group]
+        others = [_waiting(other, self._plan) for other in group if other.name != job.name]
+        for other in others:
+            if not self._room(self._after, other).fits:
                 text = f"starts only together with {other.name}, which has no room"
                 return _Verdict(f"waits-for-{other.name}", text, {})
-        return None
+        for other in others:
+            if self._limited(other):
+                text = f"starts only together with {other.name}, whose queue is at its limit"
+                return _Verdict(f"waits-for-{other.name}", text, {})
+        if not others:
+            return None
+        names = ", ".join(other.name for other in others)
+        text = f"starts only together with {names}; not all of them can start at once"
+        return _Verdict(f"waits-for-{others[0].name}", text, {})
 
     def _nowhere(self, job: Job) -> _Verdict | None:
         """No node would take a replica even when empty: the rules that stand in the way."""
@@ -289,12 +315,12 @@ class _Desk:
 
     def _amounts(self, job: Job) -> _Verdict:
         shape = _main_shape(self._problem, job)
-        room = room_for(self._problem, self._after, job)
+        room = self._room(self._after, job)
         for rule in () if room.fits else AMOUNTS:
-            if room_for(self._problem, self._after, lifted(job, [rule])).fits:
+            if self._room(self._after, lifted(job, [rule])).fits:
                 return self._tell_scarce(job, rule, shape)
         if not shape.wants_gpu:
-            cpu_fits = room_for(self._problem, self._after, lifted(job, [Lift.CPU])).fits
+            cpu_fits = self._room(self._after, lifted(job, [Lift.CPU])).fits
             return self._tell_scarce(job, Lift.MEMORY if cpu_fits else Lift.CPU, shape)
         needs = self._need(job, "gpu_milli") / GPU_MILLI
         free = self._free(self._after, shape)
@@ -360,10 +386,13 @@ class _Desk:
         return _number(max(free, default=0) / GPU_MILLI)
 
     def _at_turn(self, job: Job) -> States:
-        """What the job would find if only those that rank before it had started."""
+        """What the job would find if only those that rank before it had started.
+
+        Replicas of its own that start are independent of those that wait, and come first too.
+        """
         rank = self._rank(job)
         earlier = [
-            p for p in self._plan.placements if self._rank(self._problem.job_by_name[p.job]) < rank
+            p for p in self._plan.placements if self._rank(self._problem.job_by_name[p.job]) <= rank
         ]
         return apply(self._problem, self._before, earlier)
 

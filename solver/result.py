@@ -25,6 +25,17 @@ class SolveStatus(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Improved:
+    """The best plan found, with the bound proved in each step (in the order of the ruler)."""
+
+    plan: Plan
+    bounds: tuple[int, ...]
+    build_s: float
+    solve_s: float
+    notes: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ObjectiveTerm:
     """One step of the lexicographic order, with what was proved of it.
 

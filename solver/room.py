@@ -6,6 +6,7 @@ role, a good guess for gangs whose roles compete. Used to say why a job waits, n
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from enum import StrEnum
@@ -13,6 +14,7 @@ from enum import StrEnum
 from solver.cluster import Node, Toleration
 from solver.fit import fit, hosts, pick_gpus, share_milli_on
 from solver.problem import Problem
+from solver.solution import Placement
 from solver.state import NodeState, States
 from solver.workload import Job, LinkRule, Role, Shape
 
@@ -69,15 +71,21 @@ class Room:
     placed: dict[str, int]
 
 
-def room_for(problem: Problem, states: States, job: Job) -> Room:
+def room_for(problem: Problem, states: States, job: Job, started: Iterable[Placement] = ()) -> Room:
     """Whether the job's minimum (one independent replica) fits into the states.
 
     Topology, spread, labels, taints, models, links, GPUs, CPU and memory are looked at; queue
     limits and start groups are not.
+
+    Parameters
+    ----------
+    started
+        Replicas of the job that are in place already, which a spread counts.
     """
+    names = [placement.node for placement in started]
     best = Room(False, {role.name: 0 for role in job.roles})
     for region in _regions(problem, states, job):
-        found = _fill(problem, region, job)
+        found = _fill(problem, region, job, names)
         if found.fits:
             return found
         if sum(found.placed.values()) > sum(best.placed.values()):
@@ -101,8 +109,13 @@ def _regions(problem: Problem, states: States, job: Job) -> Iterator[dict[Node, 
             yield {node: states[node.name] for node in nodes}
 
 
-def _fill(problem: Problem, left: dict[Node, NodeState], job: Job) -> Room:
-    in_group: dict[tuple[str, ...], int] = {}
+def _fill(
+    problem: Problem, left: dict[Node, NodeState], job: Job, started_on: Iterable[str]
+) -> Room:
+    in_group: Counter[tuple[str, ...]] = Counter()
+    if job.spread is not None:
+        for name in started_on:
+            in_group[problem.node_by_name[name].group(job.spread.over, problem.levels)] += 1
     placed: dict[str, int] = {}
     for role in sorted(job.roles, key=lambda r: (-problem.gpu_milli(r.shape), -r.shape.cpu_milli)):
         wanted = role.min_replicas if job.gang else 1
@@ -115,8 +128,8 @@ def _fill(problem: Problem, left: dict[Node, NodeState], job: Job) -> Room:
             count = min(wanted - placed[role.name], fit(node, role.shape, left[node]))
             if job.spread is not None:
                 group = node.group(job.spread.over, problem.levels)
-                count = min(count, job.spread.max_per - in_group.get(group, 0))
-                in_group[group] = in_group.get(group, 0) + max(0, count)
+                count = max(0, min(count, job.spread.max_per - in_group[group]))
+                in_group[group] += count
             for _ in range(count):
                 gpus = pick_gpus(node, role.shape, left[node])
                 if gpus is None:

@@ -48,7 +48,10 @@ PARTS = (1, 0.6, 0.35, 0.2, 0.1, 0.05)
 """Parts of the reduced cost that matters which are tried until the patterns are few enough."""
 
 SLACK = 1e-4
-"""Added to reduced costs when patterns are left out for good: floating point must not lose one."""
+"""Added to reduced costs when patterns are left out for good: floating point must not lose one.
+
+Relative to the value of the program where that is above 1, and well above `TOLERANCE`.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,7 +149,8 @@ class PatternProgram:
         """
         if not found.converged:
             return False
-        needed = self._in_program_units(upper) - 1 - found.value + SLACK
+        slack = SLACK * max(1.0, abs(found.value))
+        needed = self._in_program_units(upper) - 1 - found.value + slack
         duals = self._priced_at
         assert duals is not None
         columns: list[tuple[int, Pattern]] = []

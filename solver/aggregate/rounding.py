@@ -7,7 +7,6 @@ so the plan has to be verified before anybody believes it.
 
 from __future__ import annotations
 
-import math
 from collections import Counter
 from dataclasses import dataclass
 
@@ -19,6 +18,7 @@ from solver.cluster import Node
 from solver.fit import fit, pick_gpus, share_milli_on
 from solver.linear import Expr, weighted
 from solver.problem import RoleKey
+from solver.search import Effort, NoSolutionError, SearchLimits, search
 from solver.solution import Placement, Plan
 from solver.tiers import age_weight_milli
 from solver.workload import Job, Role
@@ -38,17 +38,21 @@ class Rounded:
         Of the integer program, in the unit of the step: it holds for plans made of these patterns.
     exhausted
         These patterns make up no plan at all.
+    interrupted
+        Somebody pressed Ctrl-C.
     """
 
     plan: Plan | None
     bound: int | None
     exhausted: bool
+    interrupted: bool
 
 
 def round_patterns(
     program: PatternProgram,
     incumbent: Plan,
     *,
+    decides: bool,
     time_s: float,
     seed: int,
     deterministic: float | None = None,
@@ -59,32 +63,39 @@ def round_patterns(
 
     Parameters
     ----------
+    decides
+        The bound is to hold for every plan of these patterns, whatever other replicas it starts:
+        then all of them count for the steps before, not only those of the incumbent.
     time_s, deterministic
         Limits of the search; with the second one a single worker makes it repeatable.
     """
-    choice = _Choice(program, incumbent)
-    solver = cp_model.CpSolver()
-    solver.parameters.max_time_in_seconds = max(time_s, 0.001)
-    solver.parameters.num_workers = WORKERS if deterministic is None else 1
-    solver.parameters.random_seed = seed
-    if deterministic is not None:
-        solver.parameters.max_deterministic_time = deterministic
-    status = solver.solve(choice.model)
-    if status == cp_model.INFEASIBLE:
-        return Rounded(plan=None, bound=None, exhausted=True)
-    bound = math.ceil(solver.best_objective_bound - 1e-6)
+    choice = _Choice(program, incumbent, decides=decides)
+    limits = SearchLimits(
+        effort=Effort.THOROUGH,
+        time_s=time_s,
+        deterministic=deterministic,
+        workers=WORKERS if deterministic is None else 1,
+        seed=seed,
+        gap=0.0,
+    )
+    try:
+        outcome = search(choice.model, choice.objective, "min", limits)
+    except NoSolutionError:
+        return Rounded(plan=None, bound=None, exhausted=True, interrupted=False)
     plan = None
-    if status in (cp_model.OPTIMAL, cp_model.FEASIBLE):
-        chosen = [(kind, pattern, solver.value(use)) for kind, pattern, use in choice.uses]
+    if outcome.found:
+        chosen = [(kind, pattern, outcome.value_of(use)) for kind, pattern, use in choice.uses]
         plan = _expand(program, chosen, incumbent)
-    return Rounded(plan=plan, bound=program.in_step_units(bound), exhausted=False)
+    bound = None if outcome.bound is None else program.in_step_units(outcome.bound)
+    return Rounded(plan=plan, bound=bound, exhausted=False, interrupted=outcome.interrupted)
 
 
 class _Choice:
     """How many nodes of each kind hold each pattern, as a CP-SAT model."""
 
-    def __init__(self, program: PatternProgram, incumbent: Plan) -> None:
+    def __init__(self, program: PatternProgram, incumbent: Plan, *, decides: bool) -> None:
         self._program = program
+        self._decides = decides
         self._problem = program.problem
         self.model = cp_model.CpModel()
         hinted = Counter(program.patterns_of(incumbent))
@@ -113,7 +124,7 @@ class _Choice:
                 self.model.add(self._starts[job.name] == self._starts[first.name])
         for kept in program.kept:
             self._keep(kept)
-        self.model.minimize(self._spans() if program.step.kind == "groups" else self._stranded())
+        self.objective = self._spans() if program.step.kind == "groups" else self._stranded()
 
     def _stranded(self) -> Expr:
         return weighted((use, pattern.stranded) for _, pattern, use in self.uses)
@@ -127,7 +138,7 @@ class _Choice:
     def _count(self, job: Job, role: Role, incumbent: Plan) -> Expr:
         key = RoleKey(job.name, role.name)
         if key not in self._program.space.roles:
-            return incumbent.started.get(key, 0)
+            return role.replicas if self._decides else incumbent.started.get(key, 0)
         parts: list[tuple[Expr, int]] = [
             (use, count)
             for _, pattern, use in self.uses

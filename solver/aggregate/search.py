@@ -72,7 +72,10 @@ class PatternSearch:
             complete = self._program.complete(self._found, upper)
             rounded = self._round(decides=complete)
             if complete:  # nothing but these patterns could beat `upper`
-                self._prove(upper if rounded.bound is None else min(upper, rounded.bound))
+                if rounded.exhausted:
+                    self._prove(upper)
+                elif rounded.bound is not None:
+                    self._prove(min(upper, rounded.bound))
             if complete or self._value() == upper:
                 return
 
@@ -94,11 +97,18 @@ class PatternSearch:
         elif not decides and deterministic is not None:
             deterministic = min(deterministic, GLANCE_DETERMINISTIC)
         rounded = round_patterns(
-            self._program, self.plan, time_s=time_s, seed=self._seed, deterministic=deterministic
+            self._program,
+            self.plan,
+            decides=decides,
+            time_s=time_s,
+            seed=self._seed,
+            deterministic=deterministic,
         )
         plan = rounded.plan
         if plan is not None and not verify(self._ruler.problem, plan):
             self._take(plan)
+        if rounded.interrupted:
+            raise KeyboardInterrupt
         return rounded
 
     def _take(self, plan: Plan) -> None:

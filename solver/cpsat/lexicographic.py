@@ -10,7 +10,6 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import partial
 
 from solver.aggregate.bound import Kept
@@ -18,11 +17,13 @@ from solver.aggregate.bound import applies as patterns_apply
 from solver.aggregate.search import PatternSearch
 from solver.cpsat.extract import extract_plan
 from solver.cpsat.model import LOOKS_AT_NODES, PlacementModel
-from solver.cpsat.search import Effort, ModelError, SearchLimits, search
 from solver.cpsat.variables import BuildTimeoutError
+from solver.interrupts import held
 from solver.options import SolveOptions
 from solver.problem import Problem
 from solver.progress import Progress, ProgressListener
+from solver.result import Improved
+from solver.search import Effort, ModelError, SearchLimits, search
 from solver.solution import Plan
 from solver.tiers import Ruler, Step
 
@@ -40,17 +41,6 @@ PATTERN_S_PER_COUNT = 5e-6
 
 PATTERN_PART = 0.3
 """Part of a step's time for whole-node patterns; they often decide the step."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Improved:
-    """The best plan found, with the bound proved in each step (in the order of the ruler)."""
-
-    plan: Plan
-    bounds: tuple[int, ...]
-    build_s: float
-    solve_s: float
-    notes: tuple[str, ...]
 
 
 def improve(
@@ -90,7 +80,8 @@ class _Run:
         self._listener = listener
         self._plan = incumbent
         self._values = list(ruler.measure(incumbent))
-        self._bounds = [ruler.limit(step) for step in ruler.steps]
+        self._limits_of_all = tuple(ruler.limit(step) for step in ruler.steps)
+        self._bounds = list(self._limits_of_all)
         self._model: PlacementModel | None = None
         self._named = False  # whether the model knows every node, or only classes of them
         self._kept: dict[int, int] = {}  # place of a step to the value that the model keeps
@@ -100,25 +91,10 @@ class _Run:
         self._notes: list[str] = []
 
     def improve(self) -> Improved:
-        for place, step in enumerate(self._ruler.steps):
-            if not self._open(place):
-                continue
-            if self._time_left() <= 0:
-                break
-            try:
-                stopped = self._improve_step(place, step)
-            except BuildTimeoutError as error:
-                size = f" ({error})" if str(error) else ""
-                self._notes.append(
-                    f"{_name(step)}: the model that knows every node{size} is too large for the "
-                    "time limit; from there on values are those of the best plan so far"
-                )
-                break
-            except KeyboardInterrupt:  # while building; a search notices by itself
-                stopped = True
-            if stopped:
-                self._notes.append("interrupted: the best plan so far")
-                break
+        try:
+            self._improve_steps()
+        except KeyboardInterrupt:
+            self._notes.append("interrupted: the best plan so far")
         return Improved(
             plan=self._plan,
             bounds=tuple(self._bounds),
@@ -126,6 +102,22 @@ class _Run:
             solve_s=self._solve_s,
             notes=tuple(self._notes),
         )
+
+    def _improve_steps(self) -> None:
+        for place, step in enumerate(self._ruler.steps):
+            if not self._open(place):
+                continue
+            if self._time_left() <= 0:
+                return
+            try:
+                self._improve_step(place, step)
+            except BuildTimeoutError as error:
+                size = f" ({error})" if str(error) else ""
+                self._notes.append(
+                    f"{_name(step)}: the model that knows every node{size} is too large for the "
+                    "time limit; from there on values are those of the best plan so far"
+                )
+                return
 
     def _open(self, place: int) -> bool:
         """Whether the step could still be improved, as far as is known."""
@@ -171,20 +163,18 @@ class _Run:
         finally:
             self._build_s += time.monotonic() - began
 
-    def _improve_step(self, place: int, step: Step) -> bool:
-        """Cheap ways first, each only while the step is open; whether somebody asked to stop."""
+    def _improve_step(self, place: int, step: Step) -> None:
+        """Cheap ways first, each only while the step is open."""
         patterns = self._patterns(place, step)
         if patterns is not None:
             self._learn(place, step, patterns, patterns.glance)
         for effort in Effort:
             if not self._open(place) or self._time_left() <= 0:
-                return False
+                return
             self._reach(place)
-            if self._search_once(place, step, self._limits(place, effort)):
-                return True
+            self._search_once(place, step, self._limits(place, effort))
             if patterns is not None and effort is Effort.QUICK and self._open(place):
                 self._learn(place, step, patterns, partial(patterns.look, self._plan))
-        return False
 
     def _patterns(self, place: int, step: Step) -> PatternSearch | None:
         """Whole-node patterns for a step that looks at nodes one by one."""
@@ -209,13 +199,15 @@ class _Run:
         self, place: int, step: Step, patterns: PatternSearch, search_by: Callable[[], None]
     ) -> None:
         began = time.monotonic()
-        search_by()
-        self._solve_s += time.monotonic() - began
-        if patterns.bound is not None and step.better(self._bounds[place], patterns.bound):
-            self._bounds[place] = patterns.bound
-        self._adopt(patterns.plan)
+        try:
+            search_by()
+        finally:
+            self._solve_s += time.monotonic() - began
+            with held():
+                self._take_bound(place, step, patterns.bound)
+                self._adopt(place, patterns.plan)
 
-    def _search_once(self, place: int, step: Step, limits: SearchLimits) -> bool:
+    def _search_once(self, place: int, step: Step, limits: SearchLimits) -> None:
         assert self._model is not None
         model = self._model
         model.variables.hint(self._plan)
@@ -231,22 +223,37 @@ class _Run:
         self._solve_s += time.monotonic() - began
         if self._deterministic_left is not None:
             self._deterministic_left -= outcome.deterministic_time
-        if outcome.bound is not None and step.better(self._bounds[place], outcome.bound):
-            self._bounds[place] = outcome.bound
-        if outcome.found:
-            self._adopt(extract_plan(model.variables, model.devices, outcome.value_of))
+        with held():
+            self._take_bound(place, step, outcome.bound)
+            if outcome.found:
+                self._adopt(place, extract_plan(model.variables, model.devices, outcome.value_of))
         if step.better(self._values[place], self._bounds[place]):
             raise ModelError(
                 f"step {_name(step)}: a plan is worth {self._values[place]}, "
                 f"beyond the proved bound {self._bounds[place]}"
             )
-        return outcome.interrupted
+        if outcome.interrupted:
+            raise KeyboardInterrupt
 
-    def _adopt(self, plan: Plan) -> None:
-        """Take a plan if it is better in the lexicographic order."""
-        if self._ruler.key(plan) > self._ruler.key(self._plan):
-            self._plan = plan
-            self._values = list(self._ruler.measure(plan))
+    def _take_bound(self, place: int, step: Step, bound: int | None) -> None:
+        if bound is not None and step.better(self._bounds[place], bound):
+            self._bounds[place] = bound
+
+    def _adopt(self, place: int, plan: Plan) -> None:
+        """Take a plan if it is better in the lexicographic order; it is found in step `place`.
+
+        One that patterns propose may be better in a step that ran out of time, and pay for it in a
+        later one. What was proved after that, and the model, took the old value for granted.
+        """
+        if self._ruler.key(plan) <= self._ruler.key(self._plan):
+            return
+        before, self._plan = self._values, plan
+        self._values = list(self._ruler.measure(plan))
+        for earlier, step in enumerate(self._ruler.steps[:place]):
+            if step.better(before[earlier], self._values[earlier]):
+                self._bounds[earlier + 1 :] = self._limits_of_all[earlier + 1 :]
+                self._model = None
+                return
 
     def _limits(self, place: int, effort: Effort) -> SearchLimits:
         """A step may use half of what is left as long as others wait for their turn."""
@@ -272,7 +279,7 @@ class _Run:
             assert self._listener is not None
             if not math.isfinite(value) or not math.isfinite(bound):
                 return  # nothing found or nothing proved yet
-            shown, proved = value / step.scale, bound / step.scale
+            shown, proved = value / step.scale + 0.0, bound / step.scale + 0.0  # no minus zero
             elapsed_s = time.monotonic() - self._started_s
             self._listener(
                 Progress(

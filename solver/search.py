@@ -15,14 +15,23 @@ from enum import StrEnum
 
 from ortools.sat.python import cp_model
 
+from solver.interrupts import held
 from solver.linear import Expr
 
 DEFAULT_WORKERS = 8
 """CP-SAT's strategies complement each other: fewer than eight lose more than two cores gain."""
 
 
+POLL_S = 0.2
+"""How often a search that nobody interrupts looks for the wish to stop."""
+
+
 class ModelError(RuntimeError):
     """The model is invalid or excludes a plan that is known to be good: our bug."""
+
+
+class NoSolutionError(ModelError):
+    """The model has no solution at all, which is an answer where no plan is known to be in it."""
 
 
 class Effort(StrEnum):
@@ -90,8 +99,9 @@ def search(
     Raises
     ------
     ModelError
-        CP-SAT says that the model is invalid or infeasible; it contains a known plan, so it is
-        neither unless we made a mistake.
+        CP-SAT says that the model is invalid: we made a mistake.
+    NoSolutionError
+        It is infeasible: a mistake too, if it is to contain a known plan.
     """
     if sense == "max":
         model.maximize(objective)
@@ -115,8 +125,10 @@ def search(
     state = _Watch(listener, sense)
     solver.best_bound_callback = state.bound_moved
     status, interrupted = _solve_in_thread(solver, model, state)
-    if status in (cp_model.MODEL_INVALID, cp_model.INFEASIBLE):
-        raise ModelError(f"CP-SAT: {solver.status_name(status)}: {model.validate() or 'no plan'}")
+    if status == cp_model.INFEASIBLE:
+        raise NoSolutionError("CP-SAT: the model has no solution")
+    if status == cp_model.MODEL_INVALID:
+        raise ModelError(f"CP-SAT: invalid model: {model.validate()}")
     found = status in (cp_model.OPTIMAL, cp_model.FEASIBLE)
     return Outcome(
         found=found,
@@ -159,7 +171,8 @@ def _solve_in_thread(
     result: list[cp_model.CpSolverStatus] = []
     failure: list[BaseException] = []
     # Not thread.join: Python 3.11 takes a thread for finished whose join was interrupted.
-    done = threading.Event()
+    over = threading.Lock()
+    over.acquire()
 
     def run() -> None:
         try:
@@ -167,16 +180,21 @@ def _solve_in_thread(
         except BaseException as error:
             failure.append(error)
         finally:
-            done.set()
+            over.release()
 
-    threading.Thread(target=run, name="cp-sat").start()
     interrupted = False
-    while not done.is_set():
+    try:
+        with held():  # a search that has begun is never left alone
+            threading.Thread(target=run, name="cp-sat").start()
+    except KeyboardInterrupt:
+        interrupted = True
+    while not (result or failure):
         try:
-            done.wait(0.2)
+            if interrupted:
+                solver.stop_search()
+            over.acquire(timeout=POLL_S)
         except KeyboardInterrupt:
             interrupted = True
-            solver.stop_search()
     if failure:
         raise failure[0]
     return result[0], interrupted

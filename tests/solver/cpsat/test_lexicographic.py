@@ -1,0 +1,68 @@
+"""Step after step: what happens where a step ran out of time and is improved later on."""
+
+from __future__ import annotations
+
+from solver.cpsat import lexicographic
+from solver.options import SolveOptions
+from solver.search import Outcome, search
+from solver.tiers import Ruler
+from solver.verify import verify
+from tests.scenario import Scenario, place, plan
+
+
+def test_a_plan_that_starts_more_may_span_more_groups(monkeypatch):
+    """Nothing is found until patterns propose a plan: better in ``started``, worse in racks.
+
+    By then the model holds the racks to what they were, which no such plan can keep.
+    """
+    story = Scenario(levels=["rack"], shuffle=False)
+    for name, rack, held in (("n1", "A", 2), ("n2", "A", 0), ("n3", "B", 0)):
+        story.node(name, gpus=4, at={"rack": rack}, labels={"zone": "x"})
+        story.running(f"on-{name}", name, list(range(held)))
+    for name in ("n4", "n5"):
+        story.node(name, gpus=4, at={"rack": "C"}, labels={"zone": "y"})
+        story.running(f"on-{name}", name, [0, 1, 2])
+    story.job("large", replicas=2, gpus=4, selector={"zone": "x"})
+    story.job("small", replicas=2, gpus=1, selector={"zone": "y"})
+    problem = story.problem()
+    small = [place("small", "n4", [3]), place("small", "n5", [3], replica=1)]
+    large = [
+        place("large", "n2", [0, 1, 2, 3]),
+        place("large", "n3", [0, 1, 2, 3], replica=1),
+    ]
+    less, more = plan(*small), plan(*small, *large)
+    assert not verify(problem, more)
+    proposed = []
+
+    class Proposal:
+        bound = None
+        plan = less
+
+        def __init__(self, *_args, **_limits):
+            pass
+
+        def glance(self):
+            pass
+
+        def look(self, _plan):
+            self.plan = more
+            proposed.append(more)
+
+    def search_in_vain_at_first(*args):
+        nothing = Outcome(
+            found=False, proved=False, bound=None, value_of=lambda _: 0,
+            deterministic_time=0.0, interrupted=False,
+        )  # fmt: skip
+        return search(*args) if proposed else nothing
+
+    monkeypatch.setattr(lexicographic, "PatternSearch", Proposal)
+    monkeypatch.setattr(lexicographic, "search", search_in_vain_at_first)
+    ruler = Ruler(problem)
+
+    improved = lexicographic.improve(problem, ruler, less, SolveOptions(workers=1))
+
+    assert proposed
+    values = ruler.measure(improved.plan)
+    assert values == ruler.measure(more)
+    for step, value, bound in zip(ruler.steps, values, improved.bounds, strict=True):
+        assert not step.better(value, bound), step

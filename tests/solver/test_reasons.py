@@ -1,0 +1,188 @@
+"""What is said of a job that waits is true: lifting the named rule would make room for it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import pytest
+from hypothesis import HealthCheck, assume, given, settings
+
+from solver.api import solve
+from solver.options import SolveOptions
+from solver.problem import Problem
+from solver.result import SolveStatus
+from solver.room import Lift, lifted
+from solver.workload import Job, Queue, RunningJob, RunningReplica
+from tests.scenario import Scenario, role
+from tests.strategies import small_problems
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from solver.solution import Placement, Plan
+
+OPTIONS = SolveOptions(seed=1, workers=1, time_limit_s=20)
+EVERYWHERE = (Lift.TAINT, Lift.LABEL, Lift.LINK, Lift.TOPOLOGY, Lift.SPREAD, Lift.MODEL)
+
+pytestmark = pytest.mark.timeout(240)
+
+
+# Stories
+
+
+def test_of_independent_roles_the_one_that_is_short_is_explained():
+    story = Scenario().node("n1", gpus=["A100", "A100"]).node("n2", gpus=["V100"])
+    story.running("r", "n2", [0])
+    roles = [role("small", gpus=1), role("other", gpus=1, models=["V100"])]
+
+    outcome = story.job("j", roles=roles, gang=False).solve()
+
+    (told,) = outcome.result.pending
+    assert told.reason == "model-mismatch"
+    assert told.text.startswith("1 of 2 replicas start; the next one: wants V100")
+    assert told.facts["needs"] == 1
+
+
+def test_replicas_in_place_count_for_the_spread_of_the_next_one():
+    story = Scenario().node("n1", gpus=4).node("n2", gpus=4)
+
+    outcome = story.job("web", replicas=3, gang=False, gpus=1, spread_over="node").solve()
+
+    (told,) = outcome.result.pending
+    assert told.reason == "gpu-fragmented"
+    assert "may have 1 replica(s) per node" in told.text
+
+
+def test_what_a_gang_can_do_without_does_not_keep_it_waiting():
+    story = Scenario().node("n1", gpus=4).running("r", "n1", [0, 1, 2])
+    roles = [role("leader", gpus=2), role("workers", 2, minimum=0, gpus=8)]
+
+    outcome = story.job("j", roles=roles).solve()
+
+    outcome.expect("j").waits("gpu-short", needs=2, free=1, short=1)
+
+
+def test_a_partner_at_the_limit_of_its_queue_is_waited_for():
+    story = Scenario().queue("red", limit=1).queue("blue").node("n1", gpus=4)
+    story.job("a", gpus=2, queue="red", start_group="g")
+    story.job("b", gpus=1, queue="blue", start_group="g")
+
+    outcome = story.solve()
+
+    outcome.expect("a").waits("queue-limit")
+    outcome.expect("b").waits("waits-for-a")
+
+
+def test_partners_that_fit_only_one_by_one_wait_for_each_other():
+    story = Scenario().node("n1", gpus=3)
+    story.job("a", gpus=2, start_group="g").job("b", gpus=2, start_group="g")
+
+    outcome = story.solve()
+
+    outcome.expect("a").waits("waits-for-b")
+    outcome.expect("b").waits("waits-for-a")
+
+
+# Any problem
+
+
+def has_room(problem: Problem, job: Job, placements: Iterable[Placement]) -> bool:
+    """Whether the job would start beside the running work and these placements, by a solve.
+
+    Queues and start groups are left out.
+    """
+    shapes = {(j.name, r.name): r.shape for j, r in problem.roles()}
+    placed = [
+        RunningJob(
+            name=f"placed-{number}",
+            replicas=(
+                RunningReplica(
+                    node=at.node,
+                    gpus=at.gpus,
+                    share_milli=at.share_milli or 1000,
+                    cpu_milli=shapes[at.job, at.role].cpu_milli,
+                    memory_mib=shapes[at.job, at.role].memory_mib,
+                ),
+            ),
+            shapes=(shapes[at.job, at.role],),
+        )
+        for number, at in enumerate(placements)
+    ]
+    alone = replace(
+        problem,
+        queues=(Queue(name="default"),),
+        running=(*(replace(r, queue="default") for r in problem.running), *placed),
+        jobs=(replace(job, queue="default", start_group=None),),
+        objectives=("priority",),
+    )
+    return bool(solve(alone, OPTIONS).plan.placements)
+
+
+def opened(problem: Problem) -> Problem:
+    """The cluster with nothing on it and every node in service."""
+    nodes = tuple(
+        replace(n, ready=True, cordoned=False, taints=(), unhealthy_gpus=frozenset())
+        for n in problem.nodes
+    )
+    return replace(problem, nodes=nodes, running=())
+
+
+def before(problem: Problem, job: Job, plan: Plan) -> list[Placement]:
+    """What had started when the job's turn came: higher priorities, then older ones."""
+
+    def rank(other: Job) -> tuple[int, int]:
+        members = problem.start_groups.get(other.start_group or "", (other,))
+        oldest = min(problem.position[member.name] for member in members)
+        return (-max(member.priority for member in members), oldest)
+
+    return [p for p in plan.placements if rank(problem.job_by_name[p.job]) <= rank(job)]
+
+
+def what_waits(job: Job, plan: Plan) -> Job | None:
+    """The job, or a replica of it that is left over; None where more than one role competes."""
+    if job.gang:
+        roles = tuple(r for r in job.roles if r.min_replicas)
+        return replace(job, roles=roles) if len(roles) == 1 else None
+    if job.spread is not None:
+        return None  # replicas in place count, and a solve would not know
+    started = Counter(p.role for p in plan.by_job.get(job.name, ()))
+    short = next(r for r in job.roles if started[r.name] < r.replicas)
+    return replace(job, roles=(replace(short, replicas=1, min_replicas=1),))
+
+
+@settings(suppress_health_check=[HealthCheck.too_slow])
+@given(small_problems())
+def test_the_rule_that_is_named_is_the_one_in_the_way(problem):
+    result = solve(problem, OPTIONS)
+    assume(result.status is SolveStatus.OPTIMAL)
+    after = result.plan.placements
+
+    for told in result.pending:
+        job = what_waits(problem.job_by_name[told.job], result.plan)
+        if job is None or "no node would take it" in told.text:
+            continue
+        turn = before(problem, job, result.plan)
+        fits = has_room(problem, job, after)
+        if told.reason == "impossible":
+            assert not has_room(opened(problem), lifted(job, EVERYWHERE), ()), told
+        elif told.reason == "queue-limit":
+            assert fits, told
+            assert told.facts["held"] + told.facts["wanted"] > told.facts["limit"]
+        elif told.reason.startswith("waits-for-"):
+            assert fits, told
+            partner = problem.job_by_name[told.reason.removeprefix("waits-for-")]
+            assert partner.start_group == job.start_group
+        else:
+            assert not fits, told
+        if told.reason in {lift.value for lift in EVERYWHERE}:
+            without = lifted(job, [Lift(told.reason)])
+            assert has_room(problem, without, after) or has_room(problem, without, turn), told
+        if told.reason.startswith("gpu-") and "may have" not in told.text:
+            for lift in (*EVERYWHERE, Lift.CPU, Lift.MEMORY):
+                assert not has_room(problem, lifted(job, [lift]), after), (told, lift)
+        if told.reason == "gpu-short":
+            facts = told.facts
+            assert facts["short"] == pytest.approx(facts["needs"] - facts["free"])
+            assert facts["short"] > 0
