@@ -12,8 +12,9 @@ from itertools import combinations
 from solver.cluster import GPU_MILLI, HOSTNAME, Node
 from solver.state import NodeState, empty_state
 from solver.workload import LinkRule, Shape
+from topology.graph import NodeTopology
 from topology.islands import max_disjoint_linked_sets
-from topology.scoring import is_linked, rank
+from topology.scoring import GpuSet, is_linked, rank
 
 UNLIMITED = 1_000_000
 """Replicas that a node takes where nothing limits them."""
@@ -179,6 +180,47 @@ def best_linked_set(node: Node, idle: tuple[int, ...], size: int) -> tuple[int, 
     if topology.is_uniform:
         return idle[:size] if topology.islands else None
     sets = (gpus for gpus in combinations(idle, size) if is_linked(topology, gpus))
+    return min(sets, key=lambda gpus: rank(topology, gpus), default=None)
+
+
+def pick_least_lossy(node: Node, shape: Shape, state: NodeState) -> tuple[int, ...] | None:
+    """The GPUs of one replica by their links: the set that ranks best; shares go by `pick_gpus`.
+
+    Sets are compared by `topology.scoring.rank`. None where there is no set that will do.
+    """
+    if shape.gpus < 2:
+        return pick_gpus(node, shape, state)
+    idle = idle_allowed(node, shape, state)
+    if shape.link is not LinkRule.NONE:
+        linked = least_lossy_set(node.topology, idle, shape.gpus, linked=True)
+        if linked is not None or shape.link is LinkRule.REQUIRED:
+            return linked
+    return least_lossy_set(node.topology, idle, shape.gpus, linked=False)
+
+
+@lru_cache(maxsize=65536)
+def least_lossy_set(
+    topology: NodeTopology, idle: GpuSet, size: int, *, linked: bool
+) -> GpuSet | None:
+    """The set of `size` idle GPUs that loses the least bandwidth.
+
+    Parameters
+    ----------
+    linked
+        Look only at sets that are connected over NVLink.
+
+    Returns
+    -------
+    tuple of int or None
+        None where there is no such set.
+    """
+    if len(idle) < size or (linked and topology.is_uniform and not topology.islands):
+        return None
+    if topology.is_uniform:
+        return idle[:size]
+    sets = combinations(idle, size)
+    if linked:
+        sets = (gpus for gpus in sets if is_linked(topology, gpus))  # type: ignore[assignment]
     return min(sets, key=lambda gpus: rank(topology, gpus), default=None)
 
 

@@ -6,6 +6,7 @@ Knows no engine. Every step is an integer, so plans compare exactly and a gap of
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal
@@ -287,7 +288,13 @@ def must_runs(job: Job, plan: Plan) -> bool:
 
 
 def admission_milli(problem: Problem, job: Job, plan: Plan, kind: StepKind) -> int:
-    """What one job adds to an admission step.
+    """What one job adds to an admission step."""
+    counts = {r.name: plan.started.get(RoleKey(job.name, r.name), 0) for r in job.roles}
+    return admitted(problem, job, counts, kind)
+
+
+def admitted(problem: Problem, job: Job, counts: Mapping[str, int], kind: StepKind) -> int:
+    """What so many replicas of a job, by role, add to an admission step.
 
     ``started``: GPU-milli of gangs' minimums and of independent replicas; ``surplus``: of
     replicas above the minimum; ``cpu-only``: CPU-milli of replicas without GPUs; ``oldest``:
@@ -295,7 +302,7 @@ def admission_milli(problem: Problem, job: Job, plan: Plan, kind: StepKind) -> i
     """
     total = 0
     for role in job.roles:
-        count = plan.started.get(RoleKey(job.name, role.name), 0)
+        count = counts.get(role.name, 0)
         floor = min(count, role.min_replicas) if job.gang else count
         gpu_milli = problem.gpu_milli(role.shape)
         if kind == "started":

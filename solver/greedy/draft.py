@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from typing import TypeVar
 
 from solver.greedy.board import Board, Seat
-from solver.greedy.ledger import Ledger
+from solver.ledger import Ledger
 from solver.greedy.regions import Path, Regions
 from solver.greedy.scoring import PlacementPolicy, Region
 from solver.problem import Problem, RoleKey

@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator
 from typing import Protocol, TypeVar
 
-from solver.greedy.ledger import Ledger
+from solver.ledger import Ledger
 from solver.problem import Problem
 from solver.workload import Job
 

@@ -10,42 +10,12 @@ the fewest GPUs left: ``score = (-lost, -free milli-GPU)``. GPU sets are compare
 
 from __future__ import annotations
 
-from functools import lru_cache
-from itertools import combinations
-
 from solver.cluster import Node
-from solver.fit import idle_allowed, pick_gpus
+from solver.fit import pick_least_lossy
 from solver.greedy.scoring import PlacementPolicy, Score
 from solver.state import NodeState
-from solver.workload import LinkRule, Shape
-from topology.graph import NodeTopology
-from topology.scoring import GpuSet, is_linked, lost_gb_s, rank
-
-
-@lru_cache(maxsize=65536)
-def least_lossy_set(
-    topology: NodeTopology, idle: GpuSet, size: int, *, linked: bool
-) -> GpuSet | None:
-    """The set of `size` idle GPUs that loses the least bandwidth.
-
-    Parameters
-    ----------
-    linked
-        Look only at sets that are connected over NVLink.
-
-    Returns
-    -------
-    tuple of int or None
-        None where there is no such set.
-    """
-    if len(idle) < size or (linked and topology.is_uniform and not topology.islands):
-        return None
-    if topology.is_uniform:
-        return idle[:size]
-    sets = combinations(idle, size)
-    if linked:
-        sets = (gpus for gpus in sets if is_linked(topology, gpus))  # type: ignore[assignment]
-    return min(sets, key=lambda gpus: rank(topology, gpus), default=None)
+from solver.workload import Shape
+from topology.scoring import lost_gb_s
 
 
 class TopologyAware(PlacementPolicy):
@@ -61,11 +31,4 @@ class TopologyAware(PlacementPolicy):
 
     def pick(self, node: Node, state: NodeState, shape: Shape) -> tuple[int, ...] | None:
         """The GPU set that ranks best; shares by rule."""
-        if shape.gpus < 2:
-            return pick_gpus(node, shape, state)
-        idle = idle_allowed(node, shape, state)
-        if shape.link is not LinkRule.NONE:
-            linked = least_lossy_set(node.topology, idle, shape.gpus, linked=True)
-            if linked is not None or shape.link is LinkRule.REQUIRED:
-                return linked
-        return least_lossy_set(node.topology, idle, shape.gpus, linked=False)
+        return pick_least_lossy(node, shape, state)

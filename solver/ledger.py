@@ -59,6 +59,10 @@ class Ledger:
             for above in self._limited[queue]:
                 self._total[above.name][resource] += replicas * amount
 
+    def used_below(self, queue: str, resource: ResourceName) -> int:
+        """What a limited queue uses together with all queues below it."""
+        return self._total[queue][resource]
+
     def dominant_share(self, queue: str) -> float:
         """The largest of the queue's shares of the cluster over resources, from 0 to 1."""
         return dominant_share(self._problem, self._used[queue])

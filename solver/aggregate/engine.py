@@ -1,0 +1,151 @@
+"""The aggregated path: a plan from packing guided by a linear program, bounds from relaxations.
+
+Takes seconds where the model of named nodes cannot even be built. What it proves holds for the
+problem itself, not for the aggregate: every program here is a relaxation.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+
+from solver.aggregate.guided import Guide, wish_of
+from solver.aggregate.relaxation import ADMISSION, Relaxation
+from solver.aggregate.stock import Stock
+from solver.interrupts import held
+from solver.options import SolveOptions
+from solver.problem import Problem
+from solver.progress import Progress, ProgressListener
+from solver.result import Improved
+from solver.solution import Plan
+from solver.tiers import Ruler, Step
+from solver.verify import verify
+
+PLAN_PART = 0.6
+"""Part of the time that plans may use; the rest is for bounds."""
+
+
+def improve(
+    problem: Problem,
+    ruler: Ruler,
+    incumbent: Plan,
+    options: SolveOptions,
+    *,
+    started_s: float | None = None,
+    listener: ProgressListener | None = None,
+) -> Improved:
+    """Improve `incumbent`, and bound every step.
+
+    Parameters
+    ----------
+    started_s
+        `time.monotonic()` at which the clock of ``options.time_limit_s`` started.
+    """
+    run = _Run(problem, ruler, incumbent, options, started_s or time.monotonic(), listener)
+    return run.improve()
+
+
+class _Run:
+    def __init__(
+        self,
+        problem: Problem,
+        ruler: Ruler,
+        incumbent: Plan,
+        options: SolveOptions,
+        started_s: float,
+        listener: ProgressListener | None,
+    ) -> None:
+        self._problem = problem
+        self._ruler = ruler
+        self._options = options
+        self._started_s = started_s
+        self._deadline_s = started_s + options.time_limit_s
+        self._listener = listener
+        self._plan = incumbent
+        self._key = ruler.key(incumbent)
+        self._bounds = [ruler.limit(step) for step in ruler.steps]
+        self._notes: list[str] = []
+
+    def improve(self) -> Improved:
+        began = time.monotonic()
+        stock = Stock(self._problem)
+        build_s = time.monotonic() - began
+        try:
+            self._find_plan(stock)
+            self._bound_admission(stock)
+        except KeyboardInterrupt:
+            self._notes.append("interrupted: the best plan so far")
+        return Improved(
+            plan=self._plan,
+            bounds=tuple(self._bounds),
+            build_s=build_s,
+            solve_s=time.monotonic() - began - build_s,
+            notes=tuple(self._notes),
+        )
+
+    def _left_s(self) -> float:
+        return self._deadline_s - time.monotonic()
+
+    def _find_plan(self, stock: Stock) -> None:
+        if not self._problem.jobs:
+            return
+        until = self._started_s + self._options.time_limit_s * PLAN_PART
+        guide = Guide(self._ruler, until)
+        guide.by_size()
+        self._adopt(guide)
+        program = Relaxation(self._problem, stock)
+        wish = wish_of(self._ruler, program, self._left_s)
+        if wish is not None:
+            guide.by_program(wish)
+            self._adopt(guide)
+
+    def _adopt(self, guide: Guide) -> None:
+        """Take the plan of a guide if it is better, and in order."""
+        assert guide.best is not None
+        plan = guide.best.plan()
+        key = self._ruler.key(plan)
+        if key > self._key and not verify(self._problem, plan):
+            with held():
+                self._plan, self._key = plan, key
+        self._tell("plan")
+
+    def _bound_admission(self, stock: Stock) -> None:
+        """The bounds of the admission steps, each given what the plan has in those before."""
+        program = Relaxation(self._problem, stock)
+        values = self._ruler.measure(self._plan)
+        for place, step in enumerate(self._ruler.steps):
+            if step.kind not in ADMISSION:
+                continue
+            if self._left_s() <= 0:
+                return
+            if step.better(self._bounds[place], values[place]):
+                found = program.bound(step, self._left_s())
+                if found is None:
+                    return
+                safe = math.floor(found.bound + 1e-6)
+                with held():
+                    self._bounds[place] = max(values[place], min(self._bounds[place], safe))
+                self._tell(_name(step))
+            program.keep(step, values[place])
+
+    def _tell(self, what: str) -> None:
+        if self._listener is None:
+            return
+        for step, key, bound in zip(self._ruler.steps, self._key, self._bounds, strict=True):
+            value = key if step.sense == "max" else -key
+            if value != bound:
+                shown, proved = value / step.scale + 0.0, bound / step.scale + 0.0
+                message = f"{what}: {_name(step)} {shown:g} {step.unit}, bound {proved:g}"
+                break
+        else:
+            shown = proved = 0.0
+            message = f"{what}: proved"
+        elapsed_s = time.monotonic() - self._started_s
+        self._listener(
+            Progress(elapsed_s=elapsed_s, tier=what, value=shown, bound=proved, message=message)
+        )
+
+
+def _name(step: Step) -> str:
+    level = "" if step.level is None else f"[{step.level}]"
+    return f"{step.tier}{level}/{step.step}"

@@ -1,0 +1,228 @@
+"""A plan guided by the linear program: what it starts whole, packed with the largest first.
+
+Which gangs start is decided by the program, level by level; packing them together, the largest and
+hungriest replicas first, wastes least. A gang that finds no room goes to the front of the next
+attempt (Joslin and Clements, "Squeaky Wheel Optimization", JAIR 1999), high levels before low ones.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from solver.aggregate.packer import Packer
+from solver.aggregate.polish import Polisher
+from solver.aggregate.relaxation import ADMISSION, Relaxation
+from solver.problem import Problem
+from solver.tiers import Ruler, admitted
+from solver.workload import Job
+
+ATTEMPTS = 2
+ROUNDS = 3
+WHOLE = 0.99
+"""A part of a gang, in the linear program, that counts as the whole of it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Wish:
+    """What the linear program would start.
+
+    Parameters
+    ----------
+    parts
+        Job name to the part of it that starts; jobs of independent replicas are missing.
+    worth
+        The admission steps in their order: no plan is better.
+    """
+
+    parts: Mapping[str, float]
+    worth: tuple[int, ...]
+
+    def part(self, job: Job) -> float:
+        """The part of a job that starts; independent replicas count as whole."""
+        return self.parts.get(job.name, 1.0)
+
+    def whole(self, job: Job) -> bool:
+        """Whether the program starts the whole of a job."""
+        return self.part(job) >= WHOLE
+
+
+class Guide:
+    """Makes plans for one problem; `best` is the best packing so far.
+
+    Parameters
+    ----------
+    deadline_s
+        `time.monotonic()` at which to stop.
+    """
+
+    def __init__(self, ruler: Ruler, deadline_s: float) -> None:
+        self._problem: Problem = ruler.problem
+        self._deadline_s = deadline_s
+        self._levels = sorted({job.priority for job in self._problem.jobs}, reverse=True)
+        self._position = self._problem.position
+        self.best: Packer | None = None
+        self._best_worth: tuple[int, ...] = ()
+
+    def by_size(self) -> None:
+        """Higher levels first, in a level the largest and hungriest replicas first."""
+        order = sorted(self._problem.jobs, key=lambda job: (-job.priority, *self._hungry(job)))
+        self._consider(self._packed(order))
+
+    def by_program(self, wish: Wish) -> None:
+        """What the linear program starts, packed together, then polished; until nothing is missed.
+
+        All levels together waste least, but then it is chance who finds no room; so if that does
+        not reach what the program promises, the high levels are packed first.
+        """
+        for last in range(len(self._levels), 0, -1):
+            if self._late() or self._best_worth >= wish.worth:
+                return
+            packer = self._squeaked(wish, self._levels[last - 1])
+            self._polish(packer, wish)
+            self._consider(packer)
+
+    def _squeaked(self, wish: Wish, lowest_first: int) -> Packer:
+        """Pack the wish, jobs below a level later; who finds no room comes first the next time."""
+        chosen = [job for job in self._problem.jobs if wish.whole(job)]
+        front: set[str] = set()
+        best: Packer | None = None
+
+        def rank(job: Job) -> tuple[object, ...]:
+            later, squeaks = job.priority < lowest_first, job.name in front
+            level = -job.priority if later or squeaks else 0
+            return (later, not squeaks, level, *self._hungry(job))
+
+        for _ in range(ATTEMPTS):
+            packer = self._packed(sorted(chosen, key=rank))
+            if best is None or self._worth(packer) > self._worth(best):
+                best = packer
+            failed = {job.name for job in chosen if job.name not in packer.seats}
+            if failed <= front or self._late():
+                break
+            front |= failed
+        assert best is not None
+        return best
+
+    def _polish(self, packer: Packer, wish: Wish) -> None:
+        """Level by level: claim what was wished, start what nearly fits, older for younger."""
+        polisher = Polisher(packer, self._deadline_s)
+        for level in self._levels:
+            jobs = [j for j in self._problem.jobs if j.priority == level and j.gang]
+            lower = [j for j in self._problem.jobs if j.priority < level]
+            for job in sorted(jobs, key=self._hungry):
+                if job.name not in packer.seats and wish.whole(job) and not self._late():
+                    polisher.claim(job, lower)
+            for _ in range(ROUNDS):
+                order = sorted(
+                    jobs, key=lambda j: (-wish.part(j), -self._milli(j), self._position[j.name])
+                )
+                moved = polisher.fill(order) + polisher.exchange(jobs)
+                if not moved or self._late():
+                    break
+            self._surplus(packer, level)
+            self._independent(packer, level)
+
+    def _consider(self, packer: Packer) -> None:
+        worth = self._worth(packer)
+        if self.best is None or worth > self._best_worth:
+            self.best, self._best_worth = packer, worth
+
+    def _packed(self, order: Iterable[Job]) -> Packer:
+        packer = Packer(self._problem)
+        offered: set[str] = set()
+        groups = self._problem.start_groups
+        for job in order:
+            if job.start_group is None:
+                if job.gang:
+                    packer.start(job)
+            elif job.start_group not in offered:
+                offered.add(job.start_group)
+                _start_together(packer, groups[job.start_group])
+        for level in self._levels:
+            self._surplus(packer, level)
+            self._independent(packer, level)
+        return packer
+
+    def _surplus(self, packer: Packer, level: int) -> None:
+        """What elastic gangs take beyond their minimum, one replica at a time."""
+        for job in self._problem.jobs:
+            if job.priority != level or not job.gang or job.name not in packer.seats:
+                continue
+            for role in job.roles:
+                seats = packer.seats[job.name].get(role.name, [])
+                for _ in range(role.replicas - len(seats)):
+                    if not packer.place(job, {role.name: 1}):
+                        break
+
+    def _independent(self, packer: Packer, level: int) -> None:
+        for job in self._problem.jobs:
+            if job.priority != level or job.gang:
+                continue
+            for role in job.roles:
+                there = len(packer.seats.get(job.name, {}).get(role.name, ()))
+                for _ in range(role.replicas - there):
+                    if not packer.place(job, {role.name: 1}):
+                        break
+
+    def _worth(self, packer: Packer) -> tuple[int, ...]:
+        """The admission steps of what is seated, in their order."""
+        problem = self._problem
+        sums: dict[tuple[int, str], int] = {}
+        for name, seats in packer.seats.items():
+            job = problem.job_by_name[name]
+            counts = {role: len(places) for role, places in seats.items()}
+            for kind in ADMISSION:
+                key = (job.priority, kind)
+                sums[key] = sums.get(key, 0) + admitted(problem, job, counts, kind)
+        return tuple(sums.get((level, kind), 0) for level in self._levels for kind in ADMISSION)
+
+    def _hungry(self, job: Job) -> tuple[float, ...]:
+        """Sorts the hardest to place first: large replicas, bound to few nodes, much CPU and memory."""
+        problem = self._problem
+        largest = max(job.roles, key=lambda role: problem.gpu_milli(role.shape)).shape
+        bound = job.topology is not None and job.topology.required
+        cpu, memory = problem.capacity["cpu_milli"], problem.capacity["memory_mib"]
+        milli = max(problem.gpu_milli(largest), 1)
+        hunger = largest.cpu_milli / (cpu or math.inf) + largest.memory_mib / (memory or math.inf)
+        return (-largest.gpus, -float(bound), -float(bool(largest.gpu_models)), -hunger / milli)
+
+    def _milli(self, job: Job) -> int:
+        return sum(r.min_replicas * self._problem.gpu_milli(r.shape) for r in job.roles)
+
+    def _late(self) -> bool:
+        return time.monotonic() > self._deadline_s
+
+
+def _start_together(packer: Packer, jobs: Sequence[Job]) -> bool:
+    started: list[Job] = []
+    for job in jobs:
+        if not packer.start(job):
+            for other in started:
+                packer.stop(other)
+            return False
+        started.append(job)
+    return True
+
+
+def wish_of(
+    ruler: Ruler, program: Relaxation, left_s: Callable[[], float]
+) -> Wish | None:
+    """What the linear program starts when the steps are taken in order; None if time runs out."""
+    problem = ruler.problem
+    parts: dict[str, float] = {}
+    worth: list[int] = []
+    for step in ruler.steps:
+        if step.kind not in ADMISSION:
+            continue
+        found = program.bound(step, left_s())
+        if found is None:
+            return None
+        program.keep(step, math.floor(found.value * (1 - 1e-7)))
+        worth.append(math.floor(found.bound + 1e-6 * max(1.0, abs(found.bound))))
+        for job in problem.jobs:
+            if job.priority == step.level and job.gang:
+                parts[job.name] = float(found.columns[program.parts[job.name]])
+    return Wish(parts, tuple(worth))

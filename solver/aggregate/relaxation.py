@@ -1,0 +1,219 @@
+r"""Bounds for the admission steps: a linear program over shapes and classes of nodes.
+
+With ``s_j`` the part of gang j that starts, ``t_r`` replicas of role r, and ``x[k, c]`` replicas of
+shape k on nodes of class c (all continuous)::
+
+    min_r * s_j <= t_r <= replicas_r * s_j       for gangs; t_r <= what fits at all otherwise
+    sum_{r of shape k} t_r = sum_c x[k, c],      x[k, c] <= sum of what each node takes by itself
+    sum_k floor(gpus_k / q) * x[k, c] <= sum_n floor(idle_n / q)              for q = 1, 2, ...
+    sum_k milli_k * x[k, c] <= free milli of c;  the same for CPU and memory that GPUs can use up
+    sum over jobs of a queue of amount * t_r <= what its limit leaves
+    every admission step before has at least the value of the plan
+
+The rows with q are valid because replicas on one node hold ``sum gpus <= idle`` and rounding down
+each part of a sum gives no more than rounding down the sum. A class is a set of nodes that host the
+same shapes and have equally many idle GPUs. Plans satisfy every row, so the optimum is a bound.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from solver.aggregate.lp import LinearProgram, LpSolution
+from solver.aggregate.stock import NO_LIMIT, Ints, Stock
+from solver.ledger import Ledger
+from solver.problem import Problem, RoleKey
+from solver.queues import subtree
+from solver.tiers import Step, StepKind, age_weight_milli, startable
+from solver.workload import Shape
+
+ADMISSION: tuple[StepKind, ...] = ("started", "surplus", "cpu-only", "oldest")
+"""Kinds of steps that the program speaks of."""
+
+
+class Relaxation:
+    """The program of one problem; `bound` maximises one step after the other.
+
+    Attributes
+    ----------
+    parts
+        Job name to the column that says which part of it starts (gangs only).
+    """
+
+    def __init__(self, problem: Problem, stock: Stock) -> None:
+        self.problem = problem
+        self._stock = stock
+        self._lp = LinearProgram()
+        self.parts: dict[str, int] = {}
+        self._started: dict[RoleKey, int] = {}
+        self._most = startable(problem)
+        self._columns_of_jobs()
+        self._capacity()
+        self._limits()
+
+    def bound(self, step: Step, time_s: float) -> LpSolution | None:
+        """The program's optimum for a step."""
+        return self._lp.maximise(self._terms(step), time_s)
+
+    def keep(self, step: Step, value: int) -> None:
+        """Plans of interest have at least that value in a step."""
+        self._lp.row(self._terms(step), lower=float(value))
+
+    # -- columns ------------------------------------------------------------------------------
+
+    def _columns_of_jobs(self) -> None:
+        shared: dict[str, int] = {}
+        for job in self.problem.jobs:
+            possible = all(
+                self._most[RoleKey(job.name, r.name)] >= r.min_replicas for r in job.roles
+            )
+            if job.gang:
+                if job.start_group is not None and job.start_group in shared:
+                    part = shared[job.start_group]
+                else:
+                    part = self._lp.column(1.0)
+                if job.start_group is not None:
+                    shared[job.start_group] = part
+                self.parts[job.name] = part
+            for role in job.roles:
+                key = RoleKey(job.name, role.name)
+                most = self._most[key] if possible or not job.gang else 0
+                column = self._started[key] = self._lp.column(float(most))
+                if not job.gang:
+                    continue
+                part = self.parts[job.name]
+                if role.min_replicas == role.replicas:
+                    self._lp.row([(column, 1.0), (part, -float(role.replicas))], 0.0, 0.0)
+                else:
+                    self._lp.row([(column, 1.0), (part, -float(role.replicas))], upper=0.0)
+                    self._lp.row([(column, 1.0), (part, -float(role.min_replicas))], lower=0.0)
+
+    def _capacity(self) -> None:
+        roles: dict[Shape, list[int]] = defaultdict(list)
+        for _, role_key in ((job, RoleKey(job.name, r.name)) for job, r in self.problem.roles()):
+            shape = self.problem.role_by_key[role_key].shape
+            roles[shape].append(self._started[role_key])
+        classes = _classes(self._stock, list(roles))
+        columns: dict[int, list[tuple[int, Shape]]] = defaultdict(list)
+        for shape, started in roles.items():
+            room = self._stock.room(shape)
+            parts: list[tuple[int, float]] = [(column, -1.0) for column in started]
+            for place, nodes in enumerate(classes):
+                most = int(np.minimum(room[nodes], NO_LIMIT).sum())
+                if most:
+                    column = self._lp.column(float(min(most, NO_LIMIT)))
+                    columns[place].append((column, shape))
+                    parts.append((column, 1.0))
+            self._lp.row(parts, 0.0, 0.0)
+        for place, nodes in enumerate(classes):
+            self._capacity_of(nodes, columns[place])
+
+    def _capacity_of(self, nodes: NDArray[np.intp], columns: list[tuple[int, Shape]]) -> None:
+        stock, lp = self._stock, self._lp
+        idle = self._fillable(nodes, [shape for _, shape in columns if shape.gpus])
+        seen: set[tuple[float, ...]] = set()
+        for part in range(1, max((s.gpus for _, s in columns), default=0) + 1):
+            terms = [(c, float(s.gpus // part)) for c, s in columns if s.gpus >= part]
+            most = float((idle // part).sum())
+            scale = max((factor for _, factor in terms), default=1.0)
+            signature = (most / scale, *(factor / scale for _, factor in terms))
+            if terms and signature not in seen:
+                seen.add(signature)
+                lp.row(terms, upper=most)
+        if any(s.is_share for _, s in columns):
+            milli = [(c, float(self._least_milli(s))) for c, s in columns if s.wants_gpu]
+            lp.row(milli, upper=float(stock.milli[nodes].sum()))
+        for left, amount in ((stock.cpu, _cpu_of), (stock.memory, _memory_of)):
+            terms = [(c, float(amount(s))) for c, s in columns if amount(s)]
+            if terms and int(left[nodes].max()) < NO_LIMIT:
+                lp.row(terms, upper=float(_usable(left[nodes], idle, columns, amount).sum()))
+
+    def _fillable(self, nodes: NDArray[np.intp], shapes: Sequence[Shape]) -> Ints:
+        """Idle GPUs that CPU and memory let these shapes take, node by node."""
+        idle = self._stock.idle[nodes]
+        for left, amount in ((self._stock.cpu, _cpu_of), (self._stock.memory, _memory_of)):
+            least = min((amount(shape) / shape.gpus for shape in shapes), default=0.0)
+            if least:
+                idle = np.minimum(idle, np.floor(left[nodes] / least + 1e-9).astype(np.int64))
+        return idle
+
+    def _least_milli(self, shape: Shape) -> int:
+        return self.problem.gpu_milli(shape) if not shape.share_memory_mib else 1
+
+    def _limits(self) -> None:
+        ledger = Ledger(self.problem)
+        for queue in self.problem.queues:
+            if not queue.limit:
+                continue
+            names = subtree(self.problem.queues, queue.name)
+            for resource, limit in queue.limit.items():
+                terms = {
+                    self._started[RoleKey(job.name, role.name)]: float(
+                        self.problem.amount(role.shape, resource)
+                    )
+                    for job, role in self.problem.roles()
+                    if job.queue in names and self.problem.amount(role.shape, resource)
+                }
+                if terms:
+                    used = ledger.used_below(queue.name, resource)
+                    self._lp.row(terms, upper=float(max(0, limit - used)))
+
+    # -- steps --------------------------------------------------------------------------------
+
+    def _terms(self, step: Step) -> dict[int, float]:
+        """A step as an expression over the columns."""
+        terms: dict[int, float] = defaultdict(float)
+        for job, role in self.problem.roles():
+            if job.priority != step.level:
+                continue
+            started = self._started[RoleKey(job.name, role.name)]
+            milli = self.problem.gpu_milli(role.shape) if role.shape.wants_gpu else 0
+            if step.kind == "oldest":
+                terms[started] += age_weight_milli(self.problem, job, role.name)
+            elif step.kind == "cpu-only" and not role.shape.wants_gpu:
+                terms[started] += role.shape.cpu_milli
+            elif step.kind == "started" and not job.gang:
+                terms[started] += milli
+            elif step.kind == "started":
+                terms[self.parts[job.name]] += milli * role.min_replicas
+            elif step.kind == "surplus" and job.gang:
+                terms[started] += milli
+                terms[self.parts[job.name]] -= milli * role.min_replicas
+        return {column: factor for column, factor in terms.items() if factor}
+
+
+def _cpu_of(shape: Shape) -> int:
+    return shape.cpu_milli
+
+
+def _memory_of(shape: Shape) -> int:
+    return shape.memory_mib
+
+
+def _usable(
+    left: Ints,
+    idle: Ints,
+    columns: Sequence[tuple[int, Shape]],
+    amount: Callable[[Shape], int],
+) -> Ints:
+    """What replicas can use of CPU or memory, node by node: no more than their GPUs let them."""
+    if any(amount(s) and not s.gpus for _, s in columns):
+        return left
+    richest = max(amount(s) / s.gpus for _, s in columns if s.gpus)
+    return np.minimum(left, np.floor(idle * richest).astype(np.int64))
+
+
+def _classes(stock: Stock, shapes: Sequence[Shape]) -> list[NDArray[np.intp]]:
+    """Nodes by number of idle GPUs and by which shapes they host."""
+    bare = list(dict.fromkeys(replace(s, cpu_milli=0, memory_mib=0) for s in shapes))
+    masks = [stock.hosting(shape) for shape in bare]
+    table = np.stack([stock.idle, *(mask.astype(np.int64) for mask in masks)], axis=1)
+    _, inverse = np.unique(table, axis=0, return_inverse=True)
+    order = np.argsort(inverse.ravel(), kind="stable")
+    edges = np.flatnonzero(np.diff(inverse.ravel()[order])) + 1
+    return list(np.split(order, edges))

@@ -1,0 +1,161 @@
+"""What every node has left, as arrays: where a whole gang goes is a few array operations.
+
+The arrays say how many replicas a node takes as far as whole GPUs, CPU and memory go. For nodes
+whose GPUs are interchangeable that is exact; for shares, mixed models and required links it is an
+upper bound, and the node's state has the last word when a replica takes its seat.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from solver.cluster import GPU_MILLI, HOSTNAME, Node
+from solver.fit import fit, hosts, pick_least_lossy, share_milli_on
+from solver.problem import Problem
+from solver.state import NodeState, initial_states
+from solver.workload import LinkRule, Shape
+
+Ints = NDArray[np.int64]
+Numbers = NDArray[np.intp]
+"""Numbers of nodes: their places in the problem."""
+
+NO_LIMIT = 2**40
+"""CPU or memory left where a node has no limit; far beyond any request."""
+
+
+@dataclass(frozen=True, slots=True)
+class Seat:
+    """A place for one replica: the node's number, the GPUs, thousandths of each."""
+
+    node: int
+    gpus: tuple[int, ...]
+    share_milli: int
+
+
+class Stock:
+    """The nodes of a problem with what is left of them.
+
+    Attributes
+    ----------
+    idle, milli, cpu, memory
+        By node: fully idle GPUs, GPU-milli, milli-CPU and MiB left.
+    """
+
+    def __init__(self, problem: Problem) -> None:
+        self.problem = problem
+        self.nodes: Sequence[Node] = problem.nodes
+        states = initial_states(problem)
+        self.states: list[NodeState] = [states[node.name] for node in problem.nodes]
+        self.idle: Ints = np.array([len(s.idle_gpus) for s in self.states], dtype=np.int64)
+        self.milli: Ints = np.array([s.free_milli for s in self.states], dtype=np.int64)
+        self.cpu = _amounts(s.cpu_left for s in self.states)
+        self.memory = _amounts(s.memory_left for s in self.states)
+        self._kinds = list(dict.fromkeys(node.kind for node in problem.nodes))
+        place = {kind: number for number, kind in enumerate(self._kinds)}
+        self.kind_of: Numbers = np.array([place[node.kind] for node in problem.nodes], np.intp)
+        self._uniform = np.array([k.topology.is_uniform for k in self._kinds], dtype=bool)
+        self._hosting: dict[Shape, NDArray[np.bool_]] = {}
+        self._journal: list[tuple[int, NodeState]] = []
+
+    def hosting(self, shape: Shape) -> NDArray[np.bool_]:
+        """Nodes that would take the shape when empty, were it not for its CPU and memory."""
+        bare = replace(shape, cpu_milli=0, memory_mib=0)
+        if bare not in self._hosting:
+            if any(key == HOSTNAME for key, _ in bare.node_selector):
+                mask = np.array([hosts(node, bare) for node in self.nodes], dtype=bool)
+            else:
+                mask = np.array([hosts(kind, bare) for kind in self._kinds], bool)[self.kind_of]
+            self._hosting[bare] = mask
+        return self._hosting[bare]
+
+    def room(self, shape: Shape) -> Ints:
+        """By node, the most replicas it takes as far as the arrays know."""
+        if shape.gpus:
+            room = self.idle // shape.gpus
+        elif shape.wants_gpu:
+            room = self.milli // max(1, shape.share_milli)
+        else:
+            room = np.full(len(self.nodes), NO_LIMIT)
+        if shape.cpu_milli:
+            room = np.minimum(room, self.cpu // shape.cpu_milli)
+        if shape.memory_mib:
+            room = np.minimum(room, self.memory // shape.memory_mib)
+        return np.where(self.hosting(shape), room, 0)
+
+    def exact(self, shape: Shape) -> NDArray[np.bool_]:
+        """Nodes of which `room` is exact."""
+        if not shape.wants_gpu:
+            return np.ones(len(self.nodes), dtype=bool)
+        if shape.is_share:
+            return np.zeros(len(self.nodes), dtype=bool)
+        if shape.gpu_models or (shape.link is LinkRule.REQUIRED and shape.gpus > 1):
+            return self._uniform[self.kind_of]
+        return np.ones(len(self.nodes), dtype=bool)
+
+    def fit(self, n: int, shape: Shape) -> int:
+        """Most replicas of a shape that a node takes at once."""
+        if not self.hosting(shape)[n]:
+            return 0
+        return fit(self.nodes[n], shape, self.states[n])
+
+    def seat(self, n: int, shape: Shape, gpus: frozenset[int] | None = None) -> Seat | None:
+        """Let one replica have the best GPUs of a node; None where it does not fit.
+
+        Parameters
+        ----------
+        gpus
+            The GPUs of the node that may be taken; None is any.
+        """
+        state = whole = self.states[n]
+        if gpus is not None:
+            left = tuple(x if g in gpus else 0 for g, x in enumerate(state.gpu_left))
+            state = NodeState(left, state.cpu_left, state.memory_left)
+        node = self.nodes[n]
+        if not fit(node, shape, state):
+            return None
+        chosen = pick_least_lossy(node, shape, state)
+        if chosen is None:
+            return None
+        milli = share_milli_on(node, shape, chosen[0]) if shape.is_share else GPU_MILLI
+        self._journal.append((n, whole))
+        self._put(n, whole.place(shape, chosen, milli))
+        return Seat(n, chosen, milli)
+
+    def put(self, shape: Shape, seat: Seat) -> None:
+        """Let a replica have a certain seat, which is free; cannot be rolled back."""
+        state = self.states[seat.node].place(shape, seat.gpus, seat.share_milli)
+        self._put(seat.node, state)
+
+    def give_back(self, shape: Shape, seat: Seat) -> None:
+        """Take a replica off its seat; cannot be rolled back."""
+        n, state = seat.node, self.states[seat.node]
+        left = list(state.gpu_left)
+        for gpu in seat.gpus:
+            left[gpu] += seat.share_milli
+        cpu = None if state.cpu_left is None else state.cpu_left + shape.cpu_milli
+        memory = None if state.memory_left is None else state.memory_left + shape.memory_mib
+        self._put(n, NodeState(tuple(left), cpu, memory))
+
+    def mark(self) -> int:
+        """A point to which `roll_back` goes back."""
+        return len(self._journal)
+
+    def roll_back(self, mark: int) -> None:
+        """Undo every seat taken since `mark`."""
+        while len(self._journal) > mark:
+            self._put(*self._journal.pop())
+
+    def _put(self, n: int, state: NodeState) -> None:
+        self.states[n] = state
+        self.idle[n] = state.gpu_left.count(GPU_MILLI)
+        self.milli[n] = sum(state.gpu_left)
+        self.cpu[n] = NO_LIMIT if state.cpu_left is None else state.cpu_left
+        self.memory[n] = NO_LIMIT if state.memory_left is None else state.memory_left
+
+
+def _amounts(values: Iterable[int | None]) -> Ints:
+    return np.array([NO_LIMIT if v is None else v for v in values], dtype=np.int64)
