@@ -9,6 +9,7 @@ import typer
 
 from commands.options import (
     MaxSizeOption,
+    ModelOption,
     OutputFormat,
     OutputOption,
     SeedOption,
@@ -35,6 +36,7 @@ def compare(
     workers: WorkersOption = None,
     seed: SeedOption = None,
     max_size: MaxSizeOption = None,
+    model: ModelOption = None,
 ) -> None:
     """Place the pending jobs of a spec by every policy: one row each, the best values marked."""
     from commands.inputs import read_question
@@ -49,7 +51,7 @@ def compare(
     names = all_policies() if policies is None else [p.strip() for p in policies.split(",")]
     check_policies(names, "--policies")
     question = read_question(
-        spec, max_size=max_size, time_limit=time_limit, workers=workers, seed=seed
+        spec, max_size=max_size, time_limit=time_limit, workers=workers, seed=seed, model=model
     )
     results = share_bounds([answer(question, name) for name in names])
     if plot is not None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import typer
 
 if TYPE_CHECKING:
-    from solver.options import SolveOptions
+    from solver.options import ModelChoice, SolveOptions
     from solver.problem import Problem
 
 
@@ -32,6 +32,7 @@ def read_question(
     time_limit: str | None = None,
     workers: int | None = None,
     seed: int | None = None,
+    model: ModelChoice | None = None,
 ) -> Question:
     """Read a spec; options that are given go before those of its ``solve:`` section.
 
@@ -46,7 +47,7 @@ def read_question(
     from specs.loader import MAX_SIZE_BYTES, load_spec
 
     limit_bytes = MAX_SIZE_BYTES if max_size is None else size_bytes(max_size)
-    given: dict[str, object] = {"workers": workers, "seed": seed}
+    given: dict[str, object] = {"workers": workers, "seed": seed, "model": model}
     given["time_limit_s"] = None if time_limit is None else duration_s(time_limit)
     loaded = load_spec(spec, limit_bytes)
     compiled = compile_spec(loaded)

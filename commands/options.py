@@ -7,6 +7,8 @@ from typing import Annotated
 
 import typer
 
+from solver.options import ModelChoice
+
 
 class OutputFormat(StrEnum):
     """How an answer is written to standard output."""
@@ -37,6 +39,14 @@ TimeLimitOption = Annotated[
         "--time-limit",
         metavar="DURATION",
         help="Longest search, e.g. 30s or 2m; then the best plan so far is the answer.",
+    ),
+]
+ModelOption = Annotated[
+    ModelChoice | None,
+    typer.Option(
+        "--model",
+        help="How cp-sat searches: direct (every node by name), aggregated (classes of nodes; "
+        "for large clusters), or auto, by size (default).",
     ),
 ]
 WorkersOption = Annotated[

@@ -9,6 +9,7 @@ import typer
 
 from commands.options import (
     MaxSizeOption,
+    ModelOption,
     OutputFormat,
     OutputOption,
     SeedOption,
@@ -35,6 +36,7 @@ def solve(
     workers: WorkersOption = None,
     seed: SeedOption = None,
     max_size: MaxSizeOption = None,
+    model: ModelOption = None,
 ) -> None:
     """Place the pending jobs of a spec: a checked plan, with the proved bound of every tier.
 
@@ -52,7 +54,7 @@ def solve(
     check_target(save, "--save")
     check_policies([policy], "--policy")
     question = read_question(
-        spec, max_size=max_size, time_limit=time_limit, workers=workers, seed=seed
+        spec, max_size=max_size, time_limit=time_limit, workers=workers, seed=seed, model=model
     )
     result = answer(question, policy)
     if save is not None:

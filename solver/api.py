@@ -8,7 +8,7 @@ from dataclasses import replace
 from solver import greedy
 from solver.figures import measure_cluster, report_queues
 from solver.interrupts import held
-from solver.options import SolveOptions
+from solver.options import ModelChoice, SolveOptions
 from solver.problem import Problem
 from solver.progress import Progress, ProgressListener
 from solver.reasons import pending
@@ -18,6 +18,12 @@ from solver.tiers import Ruler, must_runs
 from solver.verify import Violation, verify
 
 CP_SAT = "cp-sat"
+
+DIRECT_COUNTS = 300_000
+"""Counts (of replicas by role and node) up to which the model of named nodes is searched."""
+
+GREEDY_SEATS = 2_000_000
+"""Replicas times nodes up to which all greedy baselines together take a few seconds."""
 
 
 class PlanViolationError(RuntimeError):
@@ -68,7 +74,7 @@ def solve(
         solve_s = time.monotonic() - began
         improved = Improved(plan=plan, bounds=bounds, build_s=0.0, solve_s=solve_s, notes=())
     with held(drop=True):
-        return _checked(problem, ruler, policy, improved, began)
+        return _checked(problem, ruler, options, policy, improved, began)
 
 
 def _search(
@@ -78,6 +84,8 @@ def _search(
     began: float,
     progress: ProgressListener | None,
 ) -> Improved:
+    if chosen_model(problem, options) is ModelChoice.AGGREGATED:
+        return _search_aggregated(problem, ruler, options, began, progress)
     from solver.cpsat.lexicographic import improve
 
     incumbent, interrupted = best_greedy(problem, ruler, options, progress)
@@ -90,8 +98,33 @@ def _search(
     return improved
 
 
+def _search_aggregated(
+    problem: Problem,
+    ruler: Ruler,
+    options: SolveOptions,
+    began: float,
+    progress: ProgressListener | None,
+) -> Improved:
+    from solver.aggregate.engine import improve
+
+    incumbent, interrupted = Plan(), False
+    replicas = sum(job.replicas for job in problem.jobs)
+    if replicas * len(problem.nodes) <= GREEDY_SEATS:
+        incumbent, interrupted = best_greedy(problem, ruler, options, progress)
+    started_s = began - options.time_limit_s if interrupted else began
+    return improve(problem, ruler, incumbent, options, started_s=started_s, listener=progress)
+
+
+def chosen_model(problem: Problem, options: SolveOptions) -> ModelChoice:
+    """The model that ``auto`` means for a problem, or the one that was asked for."""
+    if options.model is not ModelChoice.AUTO:
+        return options.model
+    counts = len(problem.role_by_key) * len(problem.nodes)
+    return ModelChoice.AGGREGATED if counts > DIRECT_COUNTS else ModelChoice.DIRECT
+
+
 def _checked(
-    problem: Problem, ruler: Ruler, policy: str, improved: Improved, began: float
+    problem: Problem, ruler: Ruler, options: SolveOptions, policy: str, improved: Improved, began: float
 ) -> SolveResult:
     plan = improved.plan
     checking = time.monotonic()
@@ -113,7 +146,7 @@ def _checked(
     return SolveResult(
         status=status,
         policy=policy,
-        model="direct" if policy == CP_SAT else "greedy",
+        model=chosen_model(problem, options).value if policy == CP_SAT else "greedy",
         plan=plan,
         objectives=terms,
         pending=pending(problem, plan),

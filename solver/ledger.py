@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from copy import copy
 
 from solver.fair_share import held_by_queue
 from solver.metrics import dominant_share
@@ -33,6 +34,13 @@ class Ledger:
                 for resource in RESOURCES:
                     self._total[above.name][resource] += self._used[queue.name][resource]
         self._by_shape: dict[Shape, Amounts] = {}
+
+    def copy(self) -> Ledger:
+        """The same usage, which goes its own way from here."""
+        twin = copy(self)
+        twin._used = {queue: dict(amounts) for queue, amounts in self._used.items()}
+        twin._total = {queue: dict(amounts) for queue, amounts in self._total.items()}
+        return twin
 
     def amounts(self, shape: Shape) -> Amounts:
         """What one replica of the shape counts for."""

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
+from functools import cached_property
 
-from solver.cluster import GPU_MILLI
+from solver.cluster import GPU_MILLI, HOSTNAME, Node
 from solver.fair_share import held_by_queue
 from solver.fit import capacity
 from solver.problem import Problem, RoleKey
@@ -140,6 +141,7 @@ class FewestGroups:
     def __init__(self, problem: Problem) -> None:
         self._problem = problem
         self._tables: dict[tuple[Shape, str], list[int]] = {}
+        self._compositions: dict[str, Counter[frozenset[tuple[Node, int]]]] = {}
 
     def __call__(self, shape: Shape, level: str, replicas: int) -> int:
         """Fewest groups for so many replicas; 0 for none.
@@ -157,10 +159,30 @@ class FewestGroups:
     def _capacities(self, shape: Shape, level: str) -> list[int]:
         key = (shape, level)
         if key not in self._tables:
-            groups = self._problem.groups[level].values()
-            sums = (sum(capacity(n, shape) for n in nodes) for nodes in groups)
+            sums: list[int] = []
+            if any(label == HOSTNAME for label, _ in shape.node_selector):
+                groups = self._problem.groups[level].values()
+                sums = [sum(capacity(n, shape) for n in nodes) for nodes in groups]
+            else:
+                takes = {kind: capacity(kind, shape) for kind in self._kinds}
+                for kinds, groups_alike in self._alike(level).items():
+                    holds = sum(count * takes[kind] for kind, count in kinds)
+                    sums += [holds] * groups_alike
             self._tables[key] = sorted((c for c in sums if c), reverse=True)
         return self._tables[key]
+
+    @cached_property
+    def _kinds(self) -> tuple[Node, ...]:
+        return tuple(dict.fromkeys(node.kind for node in self._problem.nodes))
+
+    def _alike(self, level: str) -> Counter[frozenset[tuple[Node, int]]]:
+        """How many groups there are of each make-up: kinds of nodes with their number."""
+        if level not in self._compositions:
+            self._compositions[level] = Counter(
+                frozenset(Counter(node.kind for node in nodes).items())
+                for nodes in self._problem.groups[level].values()
+            )
+        return self._compositions[level]
 
 
 def excess_groups(

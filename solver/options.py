@@ -3,6 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from enum import StrEnum
+
+
+class ModelChoice(StrEnum):
+    """The way in which cp-sat searches.
+
+    ``DIRECT`` counts replicas by gang and node and proves the optimum of all but large problems;
+    ``AGGREGATED`` packs by a linear program over classes and bounds by relaxations; ``AUTO`` takes
+    one by the size of the problem.
+    """
+
+    DIRECT = "direct"
+    AGGREGATED = "aggregated"
+    AUTO = "auto"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -21,6 +35,8 @@ class SolveOptions:
         Seed of everything random.
     gap
         Relative gap at which a tier counts as good enough, 0 for a proved optimum.
+    model
+        Which way the optimum is searched.
     """
 
     time_limit_s: float = 30.0
@@ -28,6 +44,7 @@ class SolveOptions:
     workers: int | None = None
     seed: int = 1
     gap: float = 0.0
+    model: ModelChoice = ModelChoice.AUTO
 
     def __post_init__(self) -> None:
         if self.time_limit_s <= 0 or self.gap < 0:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 import time
 
+from solver.aggregate.blocks import BlockProgram
 from solver.aggregate.guided import Guide, wish_of
 from solver.aggregate.relaxation import ADMISSION, Relaxation
 from solver.aggregate.stock import Stock
@@ -20,6 +21,9 @@ from solver.result import Improved
 from solver.solution import Plan
 from solver.tiers import Ruler, Step
 from solver.verify import verify
+
+ROUNDS_PER_SECOND = 20
+"""Attempts that count as a second of deterministic time."""
 
 PLAN_PART = 0.6
 """Part of the time that plans may use; the rest is for bounds."""
@@ -72,7 +76,7 @@ class _Run:
         build_s = time.monotonic() - began
         try:
             self._find_plan(stock)
-            self._bound_admission(stock)
+            self._bound_costs(self._bound_admission(stock), stock)
         except KeyboardInterrupt:
             self._notes.append("interrupted: the best plan so far")
         return Improved(
@@ -86,11 +90,16 @@ class _Run:
     def _left_s(self) -> float:
         return self._deadline_s - time.monotonic()
 
+    def _rounds(self) -> int | None:
+        """Attempts to improve, where the clock must not decide how many."""
+        limit = self._options.deterministic_limit
+        return None if limit is None else math.ceil(limit * ROUNDS_PER_SECOND)
+
     def _find_plan(self, stock: Stock) -> None:
         if not self._problem.jobs:
             return
         until = self._started_s + self._options.time_limit_s * PLAN_PART
-        guide = Guide(self._ruler, until)
+        guide = Guide(self._ruler, until, self._options.seed)
         guide.by_size()
         self._adopt(guide)
         program = Relaxation(self._problem, stock)
@@ -98,6 +107,10 @@ class _Run:
         if wish is not None:
             guide.by_program(wish)
             self._adopt(guide)
+            guide.anew(wish, self._rounds())
+            self._adopt(guide)
+        guide.consolidate(self._started_s + self._options.time_limit_s * 0.85, self._rounds())
+        self._adopt(guide)
 
     def _adopt(self, guide: Guide) -> None:
         """Take the plan of a guide if it is better, and in order."""
@@ -109,7 +122,24 @@ class _Run:
                 self._plan, self._key = plan, key
         self._tell("plan")
 
-    def _bound_admission(self, stock: Stock) -> None:
+    def _bound_costs(self, program: Relaxation | None, stock: Stock) -> None:
+        """The bounds of topology and stranded GPUs, given all admission steps of the plan."""
+        if program is None:
+            return
+        blocks = BlockProgram(program, stock)
+        values = self._ruler.measure(self._plan)
+        for place, step in enumerate(self._ruler.steps):
+            if self._left_s() <= 0:
+                return
+            if not step.better(self._bounds[place], values[place]) or step.sense == "max":
+                continue
+            bound = blocks.bound(step, self._left_s())
+            if bound is not None:
+                with held():
+                    self._bounds[place] = max(self._bounds[place], bound)
+                self._tell(_name(step))
+
+    def _bound_admission(self, stock: Stock) -> Relaxation | None:
         """The bounds of the admission steps, each given what the plan has in those before."""
         program = Relaxation(self._problem, stock)
         values = self._ruler.measure(self._plan)
@@ -117,16 +147,16 @@ class _Run:
             if step.kind not in ADMISSION:
                 continue
             if self._left_s() <= 0:
-                return
+                return None
             if step.better(self._bounds[place], values[place]):
                 found = program.bound(step, self._left_s())
                 if found is None:
-                    return
-                safe = math.floor(found.bound + 1e-6)
+                    return None
                 with held():
-                    self._bounds[place] = max(values[place], min(self._bounds[place], safe))
+                    self._bounds[place] = min(self._bounds[place], found.bound)
                 self._tell(_name(step))
             program.keep(step, values[place])
+        return program
 
     def _tell(self, what: str) -> None:
         if self._listener is None:

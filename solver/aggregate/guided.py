@@ -11,7 +11,11 @@ import math
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from random import Random
 
+import numpy as np
+
+from solver.aggregate.consolidate import Consolidator
 from solver.aggregate.packer import Packer
 from solver.aggregate.polish import Polisher
 from solver.aggregate.relaxation import ADMISSION, Relaxation
@@ -58,9 +62,10 @@ class Guide:
         `time.monotonic()` at which to stop.
     """
 
-    def __init__(self, ruler: Ruler, deadline_s: float) -> None:
+    def __init__(self, ruler: Ruler, deadline_s: float, seed: int) -> None:
         self._problem: Problem = ruler.problem
         self._deadline_s = deadline_s
+        self._seed = seed
         self._levels = sorted({job.priority for job in self._problem.jobs}, reverse=True)
         self._position = self._problem.position
         self.best: Packer | None = None
@@ -124,6 +129,76 @@ class Guide:
                     break
             self._surplus(packer, level)
             self._independent(packer, level)
+
+    def anew(self, wish: Wish, rounds: int | None) -> None:
+        """Stop some jobs of the best packing and fill up again, as long as time or rounds last.
+
+        What is stopped lies together: the jobs on a few nodes, and the youngest of all. A round
+        that makes nothing worse stays, so that the search drifts.
+        """
+        rng = Random(self._seed)
+        done = 0
+        while not self._late() and (rounds is None or done < rounds):
+            if self.best is None or self._best_worth >= wish.worth:
+                return
+            done += 1
+            packer = self.best.copy()
+            contested = self._contested(packer, wish)
+            if contested is None:
+                return
+            seated = [j for j in contested if j.name in packer.seats]
+            if not seated:
+                return
+            self._ruin(packer, seated, rng)
+            order = sorted(
+                contested,
+                key=lambda j: (-wish.part(j) + rng.random() * 0.3, self._position[j.name]),
+            )
+            for job in order:
+                if job.name not in packer.seats:
+                    packer.start(job)
+            Polisher(packer, self._deadline_s).fill(
+                sorted(contested, key=lambda j: (-self._milli(j), self._position[j.name]))
+            )
+            level = contested[0].priority
+            self._surplus(packer, level)
+            self._independent(packer, level)
+            worth = self._worth(packer)
+            if worth >= self._best_worth:
+                self.best, self._best_worth = packer, worth
+
+    def consolidate(self, deadline_s: float, rounds: int | None) -> None:
+        """The same jobs as in the best packing on fewer groups of nodes."""
+        if self.best is not None:
+            Consolidator(self.best, self._seed, self._hungry).run(deadline_s, rounds)
+
+    def _contested(self, packer: Packer, wish: Wish) -> list[Job] | None:
+        """Gangs of the first level that falls short of the wish, and of those below it."""
+        worth = self._worth(packer)
+        for place, level in enumerate(self._levels):
+            mine = slice(place * len(ADMISSION), (place + 1) * len(ADMISSION))
+            if worth[mine] < wish.worth[mine]:
+                jobs = [j for j in self._problem.jobs if j.priority <= level]
+                return [j for j in jobs if j.gang and j.start_group is None]
+        return None
+
+    def _ruin(self, packer: Packer, seated: Sequence[Job], rng: Random) -> None:
+        nodes = {
+            seat.node
+            for job in rng.sample(seated, min(len(seated), 2))
+            for places in packer.seats[job.name].values()
+            for seat in places
+        }
+        spare = [int(n) for n in np.flatnonzero(packer.stock.idle)]
+        nodes |= set(rng.sample(spare, min(len(spare), 4)))
+        there = [
+            job
+            for job in seated
+            if any(s.node in nodes for places in packer.seats[job.name].values() for s in places)
+        ]
+        youngest = sorted(seated, key=lambda j: -self._position[j.name])[:4]
+        for job in {job.name: job for job in [*there, *youngest]}.values():
+            packer.stop(job)
 
     def _consider(self, packer: Packer) -> None:
         worth = self._worth(packer)
@@ -221,8 +296,8 @@ def wish_of(
         if found is None:
             return None
         program.keep(step, math.floor(found.value * (1 - 1e-7)))
-        worth.append(math.floor(found.bound + 1e-6 * max(1.0, abs(found.bound))))
+        worth.append(found.bound)
         for job in problem.jobs:
             if job.priority == step.level and job.gang:
-                parts[job.name] = float(found.columns[program.parts[job.name]])
+                parts[job.name] = found.parts[job.name]
     return Wish(parts, tuple(worth))

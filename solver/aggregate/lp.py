@@ -23,7 +23,7 @@ class LpSolution:
 
 
 class LinearProgram:
-    """Columns first, then rows; then objectives are maximised one after the other."""
+    """Grows by columns and rows; objectives are optimised one after the other."""
 
     def __init__(self) -> None:
         self._lower: list[float] = []
@@ -42,6 +42,8 @@ class LinearProgram:
 
     def column(self, upper: float, lower: float = 0.0) -> int:
         """A new column; its number."""
+        if self._solver is not None:
+            self._solver.addCol(0.0, lower, upper, 0, np.array([], np.int32), np.array([]))
         self._lower.append(lower)
         self._upper.append(upper)
         return len(self._lower) - 1
@@ -66,8 +68,8 @@ class LinearProgram:
         self._row_lower.append(lower)
         self._row_upper.append(upper)
 
-    def maximise(
-        self, costs: Mapping[int, float], time_s: float, *, sense: str = "max"
+    def optimise(
+        self, costs: Mapping[int, float], time_s: float, *, sense: str
     ) -> LpSolution | None:
         """The optimum of an objective; None where it is not found in time.
 

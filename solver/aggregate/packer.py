@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
+from copy import copy
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,6 +31,8 @@ class Packer:
     ----------
     seats
         Job name to its seats; jobs that have not started are missing.
+    changes
+        Counts how often jobs came or went.
     """
 
     def __init__(self, problem: Problem) -> None:
@@ -37,6 +40,7 @@ class Packer:
         self.stock = Stock(problem)
         self.ledger = Ledger(problem)
         self.seats: dict[str, Seats] = {}
+        self.changes = 0
         self._groups: dict[str, Numbers] = {}
         self._levels = tuple(reversed(problem.group_levels))
         self._wanted_levels = self._levels_to_keep_few()
@@ -58,6 +62,17 @@ class Packer:
             max(1.0, float(self.stock.cpu.sum()) / idle),
             max(1.0, float(self.stock.memory.sum()) / idle),
         )
+
+    def copy(self) -> Packer:
+        """The same plan, which goes its own way from here."""
+        twin = copy(self)
+        twin.stock = self.stock.copy()
+        twin.ledger = self.ledger.copy()
+        twin.seats = {
+            job: {role: list(places) for role, places in seats.items()}
+            for job, seats in self.seats.items()
+        }
+        return twin
 
     # -- starting and stopping ----------------------------------------------------------------
 
@@ -86,6 +101,7 @@ class Packer:
     def stop(self, job: Job) -> Seats:
         """Take a job off its seats, which are returned so that `restore` can undo it."""
         seats = self.seats.pop(job.name)
+        self.changes += 1
         for role in job.roles:
             taken = seats.get(role.name, ())
             for seat in taken:
@@ -110,6 +126,7 @@ class Packer:
         )
 
     def _book(self, job: Job, seats: Seats) -> None:
+        self.changes += 1
         mine = self.seats.setdefault(job.name, {})
         for role in job.roles:
             places = seats.get(role.name, [])

@@ -34,6 +34,8 @@ class Polisher:
         self._packer = packer
         self._problem: Problem = packer.problem
         self._deadline_s = deadline_s
+        self._table: _Table | None = None
+        self._made_at = -1
 
     def fill(self, jobs: Iterable[Job]) -> int:
         """Start what waits of `jobs`, in this order, with swaps where they help; how many."""
@@ -156,14 +158,21 @@ class Polisher:
         if not self._plain(job) or self._milli(job) > int(stock.milli.sum()):
             return False
         shape, wanted = job.roles[0].shape, job.roles[0].min_replicas
-        table = _Table(self._packer)
+        table = self._table_of_now()
         for _ in range(MOST_SWAPS * wanted):
             if not table.make_room(shape):
                 break
             if self._packer.start(job):
+                self._table = None
                 return True
         table.undo()
         return False
+
+    def _table_of_now(self) -> _Table:
+        """The table of seated replicas, made anew only where jobs came or went."""
+        if self._table is None or self._made_at != self._packer.changes:
+            self._table, self._made_at = _Table(self._packer), self._packer.changes
+        return self._table
 
     def _plain(self, job: Job) -> bool:
         return (

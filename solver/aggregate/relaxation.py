@@ -17,14 +17,15 @@ same shapes and have equally many idle GPUs. Plans satisfy every row, so the opt
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
-from collections.abc import Callable, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
-from solver.aggregate.lp import LinearProgram, LpSolution
+from solver.aggregate.lp import LinearProgram
 from solver.aggregate.stock import NO_LIMIT, Ints, Stock
 from solver.ledger import Ledger
 from solver.problem import Problem, RoleKey
@@ -36,6 +37,29 @@ ADMISSION: tuple[StepKind, ...] = ("started", "surplus", "cpu-only", "oldest")
 """Kinds of steps that the program speaks of."""
 
 
+EXACT = 1e-9
+"""What adding up floating-point numbers may lose of a bound that duals prove."""
+
+
+@dataclass(frozen=True, slots=True)
+class ProgramBound:
+    """What the program says of a step.
+
+    Parameters
+    ----------
+    value
+        Of the program.
+    bound
+        What no plan exceeds, in the integer unit of the step.
+    parts
+        Job name to the part of it that starts (gangs only).
+    """
+
+    value: float
+    bound: int
+    parts: Mapping[str, float]
+
+
 class Relaxation:
     """The program of one problem; `bound` maximises one step after the other.
 
@@ -43,26 +67,39 @@ class Relaxation:
     ----------
     parts
         Job name to the column that says which part of it starts (gangs only).
+    started
+        Role to the column that says how many of its replicas start.
     """
 
     def __init__(self, problem: Problem, stock: Stock) -> None:
         self.problem = problem
         self._stock = stock
-        self._lp = LinearProgram()
+        self.lp = LinearProgram()
         self.parts: dict[str, int] = {}
-        self._started: dict[RoleKey, int] = {}
+        self.started: dict[RoleKey, int] = {}
         self._most = startable(problem)
         self._columns_of_jobs()
         self._capacity()
         self._limits()
 
-    def bound(self, step: Step, time_s: float) -> LpSolution | None:
-        """The program's optimum for a step."""
-        return self._lp.maximise(self._terms(step), time_s)
+    def bound(self, step: Step, time_s: float) -> ProgramBound | None:
+        """The program's optimum for a step; None where the time did not suffice."""
+        terms = self._terms(step)
+        found = self.lp.optimise(terms, time_s, sense="max")
+        if found is None:
+            return None
+        # Whole replicas add whole multiples of what one adds.
+        grain = math.gcd(*(int(factor) for factor in terms.values())) or 1
+        proved = math.floor(found.bound * (1 + EXACT) + EXACT)
+        return ProgramBound(
+            value=found.value,
+            bound=proved // grain * grain,
+            parts={job: float(found.columns[column]) for job, column in self.parts.items()},
+        )
 
     def keep(self, step: Step, value: int) -> None:
         """Plans of interest have at least that value in a step."""
-        self._lp.row(self._terms(step), lower=float(value))
+        self.lp.row(self._terms(step), lower=float(value))
 
     # -- columns ------------------------------------------------------------------------------
 
@@ -76,28 +113,28 @@ class Relaxation:
                 if job.start_group is not None and job.start_group in shared:
                     part = shared[job.start_group]
                 else:
-                    part = self._lp.column(1.0)
+                    part = self.lp.column(1.0)
                 if job.start_group is not None:
                     shared[job.start_group] = part
                 self.parts[job.name] = part
             for role in job.roles:
                 key = RoleKey(job.name, role.name)
                 most = self._most[key] if possible or not job.gang else 0
-                column = self._started[key] = self._lp.column(float(most))
+                column = self.started[key] = self.lp.column(float(most))
                 if not job.gang:
                     continue
                 part = self.parts[job.name]
                 if role.min_replicas == role.replicas:
-                    self._lp.row([(column, 1.0), (part, -float(role.replicas))], 0.0, 0.0)
+                    self.lp.row([(column, 1.0), (part, -float(role.replicas))], 0.0, 0.0)
                 else:
-                    self._lp.row([(column, 1.0), (part, -float(role.replicas))], upper=0.0)
-                    self._lp.row([(column, 1.0), (part, -float(role.min_replicas))], lower=0.0)
+                    self.lp.row([(column, 1.0), (part, -float(role.replicas))], upper=0.0)
+                    self.lp.row([(column, 1.0), (part, -float(role.min_replicas))], lower=0.0)
 
     def _capacity(self) -> None:
         roles: dict[Shape, list[int]] = defaultdict(list)
         for _, role_key in ((job, RoleKey(job.name, r.name)) for job, r in self.problem.roles()):
             shape = self.problem.role_by_key[role_key].shape
-            roles[shape].append(self._started[role_key])
+            roles[shape].append(self.started[role_key])
         classes = _classes(self._stock, list(roles))
         columns: dict[int, list[tuple[int, Shape]]] = defaultdict(list)
         for shape, started in roles.items():
@@ -106,15 +143,15 @@ class Relaxation:
             for place, nodes in enumerate(classes):
                 most = int(np.minimum(room[nodes], NO_LIMIT).sum())
                 if most:
-                    column = self._lp.column(float(min(most, NO_LIMIT)))
+                    column = self.lp.column(float(min(most, NO_LIMIT)))
                     columns[place].append((column, shape))
                     parts.append((column, 1.0))
-            self._lp.row(parts, 0.0, 0.0)
+            self.lp.row(parts, 0.0, 0.0)
         for place, nodes in enumerate(classes):
             self._capacity_of(nodes, columns[place])
 
     def _capacity_of(self, nodes: NDArray[np.intp], columns: list[tuple[int, Shape]]) -> None:
-        stock, lp = self._stock, self._lp
+        stock, lp = self._stock, self.lp
         idle = self._fillable(nodes, [shape for _, shape in columns if shape.gpus])
         seen: set[tuple[float, ...]] = set()
         for part in range(1, max((s.gpus for _, s in columns), default=0) + 1):
@@ -153,7 +190,7 @@ class Relaxation:
             names = subtree(self.problem.queues, queue.name)
             for resource, limit in queue.limit.items():
                 terms = {
-                    self._started[RoleKey(job.name, role.name)]: float(
+                    self.started[RoleKey(job.name, role.name)]: float(
                         self.problem.amount(role.shape, resource)
                     )
                     for job, role in self.problem.roles()
@@ -161,7 +198,7 @@ class Relaxation:
                 }
                 if terms:
                     used = ledger.used_below(queue.name, resource)
-                    self._lp.row(terms, upper=float(max(0, limit - used)))
+                    self.lp.row(terms, upper=float(max(0, limit - used)))
 
     # -- steps --------------------------------------------------------------------------------
 
@@ -171,7 +208,7 @@ class Relaxation:
         for job, role in self.problem.roles():
             if job.priority != step.level:
                 continue
-            started = self._started[RoleKey(job.name, role.name)]
+            started = self.started[RoleKey(job.name, role.name)]
             milli = self.problem.gpu_milli(role.shape) if role.shape.wants_gpu else 0
             if step.kind == "oldest":
                 terms[started] += age_weight_milli(self.problem, job, role.name)

@@ -8,6 +8,7 @@ upper bound, and the node's state has the last word when a replica takes its sea
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from copy import copy
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -61,16 +62,27 @@ class Stock:
         self._hosting: dict[Shape, NDArray[np.bool_]] = {}
         self._journal: list[tuple[int, NodeState]] = []
 
+    def copy(self) -> Stock:
+        """The same nodes, whose states go their own way from here."""
+        twin = copy(self)
+        twin.states = list(self.states)
+        twin.idle, twin.milli = self.idle.copy(), self.milli.copy()
+        twin.cpu, twin.memory = self.cpu.copy(), self.memory.copy()
+        twin._journal = []
+        return twin
+
     def hosting(self, shape: Shape) -> NDArray[np.bool_]:
         """Nodes that would take the shape when empty, were it not for its CPU and memory."""
-        bare = replace(shape, cpu_milli=0, memory_mib=0)
-        if bare not in self._hosting:
-            if any(key == HOSTNAME for key, _ in bare.node_selector):
-                mask = np.array([hosts(node, bare) for node in self.nodes], dtype=bool)
-            else:
-                mask = np.array([hosts(kind, bare) for kind in self._kinds], bool)[self.kind_of]
-            self._hosting[bare] = mask
-        return self._hosting[bare]
+        if shape not in self._hosting:
+            bare = replace(shape, cpu_milli=0, memory_mib=0)
+            if bare not in self._hosting:
+                if any(key == HOSTNAME for key, _ in bare.node_selector):
+                    mask = np.array([hosts(node, bare) for node in self.nodes], dtype=bool)
+                else:
+                    mask = np.array([hosts(k, bare) for k in self._kinds], bool)[self.kind_of]
+                self._hosting[bare] = mask
+            self._hosting[shape] = self._hosting[bare]
+        return self._hosting[shape]
 
     def room(self, shape: Shape) -> Ints:
         """By node, the most replicas it takes as far as the arrays know."""
