@@ -8,7 +8,7 @@ now, a preferred link counting as required. The headline is the mean over shapes
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,7 +23,9 @@ from solver.fit import (
 )
 from solver.problem import Problem
 from solver.state import NodeState, States
-from solver.workload import Shape
+from solver.workload import LinkRule, Shape
+from topology.graph import NodeTopology
+from topology.islands import max_disjoint_linked_sets
 
 CAUSES = ("shape", "links", "cpu", "memory")
 
@@ -52,24 +54,39 @@ class Stranded:
 class StrandingMeter:
     """Measures the states of one problem's nodes again and again.
 
-    Nodes whose GPUs are interchangeable are measured as arrays, shape by shape; the others, and
-    shares of a GPU, node by node (once for nodes of one kind in the same state).
+    Whole-GPU shapes are measured as arrays, shape by shape; of required links, only the sets of
+    linked GPUs are counted node by node (once for nodes of one kind with the same idle GPUs).
+    Nodes of several GPU models, and shares of a GPU, are looked at one by one.
     """
 
     def __init__(self, problem: Problem) -> None:
         self._problem = problem
         self._shapes = [(shape, strictly_linked(shape), w) for shape, w in problem.reference]
-        counted = np.array([node.topology.is_uniform for node in problem.nodes], dtype=bool)
         self._kinds = list(dict.fromkeys(node.kind for node in problem.nodes))
         number = {kind: place for place, kind in enumerate(self._kinds)}
         self._kind_of = np.array([number[node.kind] for node in problem.nodes], dtype=np.intp)
+        one_model = np.array([_one_model(kind.topology) for kind in self._kinds], dtype=bool)
+        counted = one_model[self._kind_of]
+        self._linked: dict[tuple[NodeTopology, tuple[int, ...], int], int] = {}
         self._as_array: list[NDArray[np.intp]] = []
         self._one_by_one: list[list[Node]] = []
+        masks: dict[Shape, NDArray[np.bool_]] = {}
         for _, strict, _ in self._shapes:
-            mask = self._hosting(strict)
+            bare = replace(strict, cpu_milli=0, memory_mib=0)
+            mask = masks[bare] if bare in masks else masks.setdefault(bare, self._hosting(bare))
+            mask = mask & self._large_enough(strict)
             fast = counted & mask if strict.gpus else np.zeros_like(mask)
             self._as_array.append(np.flatnonzero(fast))
             self._one_by_one.append([problem.nodes[i] for i in np.flatnonzero(mask & ~fast)])
+
+    def _large_enough(self, shape: Shape) -> NDArray[np.bool_]:
+        """Which nodes have the CPU and memory for a replica when empty."""
+        enough = [
+            (kind.cpu_milli is None or shape.cpu_milli <= kind.cpu_milli)
+            and (kind.memory_mib is None or shape.memory_mib <= kind.memory_mib)
+            for kind in self._kinds
+        ]
+        return np.array(enough, dtype=bool)[self._kind_of]
 
     def _hosting(self, shape: Shape) -> NDArray[np.bool_]:
         """Which nodes would host the shape when empty; asked once per kind of node."""
@@ -84,12 +101,28 @@ class StrandingMeter:
         left = _Left(ordered)
         found = []
         for place, (shape, strict, weight) in enumerate(self._shapes):
-            total = left.stranded(strict, self._as_array[place])
+            linked = self._linked_fits(strict, self._as_array[place], ordered)
+            total = left.stranded(strict, self._as_array[place], linked)
             for part in _each_kind(strict, self._one_by_one[place], states):
                 for cause in CAUSES:
                     total[cause] += part[cause]
             found.append(Stranded(shape=shape, weight=weight, by_cause=total))
         return tuple(found)
+
+    def _linked_fits(
+        self, shape: Shape, places: NDArray[np.intp], states: Sequence[NodeState]
+    ) -> NDArray[np.int64] | None:
+        """Replicas by linked sets of GPUs on nodes where links matter; None where they do not."""
+        if shape.link is not LinkRule.REQUIRED or shape.gpus == 1:
+            return None
+        found = np.empty(len(places), dtype=np.int64)
+        for at, place in enumerate(places):
+            topology, idle = self._problem.nodes[place].topology, states[place].idle_gpus
+            key = (topology, idle, shape.gpus)
+            if key not in self._linked:
+                self._linked[key] = max_disjoint_linked_sets(topology, idle, shape.gpus)
+            found[at] = self._linked[key]
+        return found
 
     def weighted_milli(self, states: States) -> int:
         """Sum over shapes of weight times stranded milli-GPU; by `scale` it becomes GPUs."""
@@ -105,11 +138,20 @@ class _Left:
         self.cpu = _amounts([state.cpu_left for state in states])
         self.memory = _amounts([state.memory_left for state in states])
 
-    def stranded(self, shape: Shape, places: NDArray[np.intp]) -> dict[str, int]:
-        """Causes of one whole-GPU shape on the nodes at `places`, whose GPUs are counted."""
+    def stranded(
+        self, shape: Shape, places: NDArray[np.intp], linked: NDArray[np.int64] | None
+    ) -> dict[str, int]:
+        """Causes of one whole-GPU shape on the nodes at `places`, whose GPUs are counted.
+
+        Parameters
+        ----------
+        linked
+            Replicas by linked sets of GPUs, where the shape insists on them.
+        """
         if not len(places):
             return dict.fromkeys(CAUSES, 0)
-        by_gpus = self.idle[places] // shape.gpus
+        loose = self.idle[places] // shape.gpus
+        by_gpus = loose if linked is None else linked
         with_cpu = by_gpus
         if shape.cpu_milli:
             with_cpu = np.minimum(by_gpus, self.cpu[places] // shape.cpu_milli)
@@ -117,13 +159,19 @@ class _Left:
         if shape.memory_mib:
             with_all = np.minimum(with_cpu, self.memory[places] // shape.memory_mib)
         milli = shape.gpus * GPU_MILLI
+        loose_fits = int(loose.sum())
         fits, cpu_fits, all_fit = (int(part.sum()) for part in (by_gpus, with_cpu, with_all))
         return {
-            "shape": int(self.free[places].sum()) - milli * fits,
-            "links": 0,
+            "shape": int(self.free[places].sum()) - milli * loose_fits,
+            "links": milli * (loose_fits - fits),
             "cpu": milli * (fits - cpu_fits),
             "memory": milli * (cpu_fits - all_fit),
         }
+
+
+def _one_model(topology: NodeTopology) -> bool:
+    """Whether the GPUs of a node differ in nothing but their links."""
+    return len(set(topology.gpu_models)) <= 1 and len(set(topology.gpu_memory_mib)) <= 1
 
 
 def _amounts(values: list[int | None]) -> NDArray[np.int64]:
