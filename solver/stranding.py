@@ -98,10 +98,10 @@ class StrandingMeter:
     def measure(self, states: States) -> tuple[Stranded, ...]:
         """Stranded GPUs of every shape of the reference, heaviest shape first."""
         ordered = [states[node.name] for node in self._problem.nodes]
-        left = _Left(ordered)
+        left = _Left(ordered, self._kind_of)
         found = []
         for place, (shape, strict, weight) in enumerate(self._shapes):
-            linked = self._linked_fits(strict, self._as_array[place], ordered)
+            linked = self._linked_fits(strict, self._as_array[place], left)
             total = left.stranded(strict, self._as_array[place], linked)
             for part in _each_kind(strict, self._one_by_one[place], states):
                 for cause in CAUSES:
@@ -110,19 +110,18 @@ class StrandingMeter:
         return tuple(found)
 
     def _linked_fits(
-        self, shape: Shape, places: NDArray[np.intp], states: Sequence[NodeState]
+        self, shape: Shape, places: NDArray[np.intp], left: _Left
     ) -> NDArray[np.int64] | None:
         """Replicas by linked sets of GPUs on nodes where links matter; None where they do not."""
         if shape.link is not LinkRule.REQUIRED or shape.gpus == 1:
             return None
-        found = np.empty(len(places), dtype=np.int64)
-        for at, place in enumerate(places):
-            topology, idle = self._problem.nodes[place].topology, states[place].idle_gpus
-            key = (topology, idle, shape.gpus)
+        by_idle = []
+        for kind, idle in left.idle_sets:
+            key = (self._kinds[kind].topology, idle, shape.gpus)
             if key not in self._linked:
-                self._linked[key] = max_disjoint_linked_sets(topology, idle, shape.gpus)
-            found[at] = self._linked[key]
-        return found
+                self._linked[key] = max_disjoint_linked_sets(*key)
+            by_idle.append(self._linked[key])
+        return np.array(by_idle, dtype=np.int64)[left.idle_set_of[places]]
 
     def weighted_milli(self, states: States) -> int:
         """Sum over shapes of weight times stranded milli-GPU; by `scale` it becomes GPUs."""
@@ -130,11 +129,22 @@ class StrandingMeter:
 
 
 class _Left:
-    """What nodes have left, as arrays in the order of the nodes."""
+    """What nodes have left, as arrays in the order of the nodes.
 
-    def __init__(self, states: Sequence[NodeState]) -> None:
+    Attributes
+    ----------
+    idle_sets, idle_set_of
+        The distinct (number of the kind of node, idle GPUs), and the place there of each node's.
+    """
+
+    def __init__(self, states: Sequence[NodeState], kind_of: NDArray[np.intp]) -> None:
+        number: dict[tuple[int, tuple[int, ...]], int] = {}
+        idle = [state.idle_gpus for state in states]
+        sets = zip(kind_of.tolist(), idle, strict=True)
+        self.idle_set_of = np.array([number.setdefault(s, len(number)) for s in sets], np.intp)
+        self.idle_sets = tuple(number)
         self.free = np.array([state.free_milli for state in states], dtype=np.int64)
-        self.idle = np.array([len(state.idle_gpus) for state in states], dtype=np.int64)
+        self.idle = np.array([len(gpus) for gpus in idle], dtype=np.int64)
         self.cpu = _amounts([state.cpu_left for state in states])
         self.memory = _amounts([state.memory_left for state in states])
 

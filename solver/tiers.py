@@ -11,15 +11,19 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal
 
+import numpy as np
+from numpy.typing import NDArray
+
 from solver import metrics
 from solver.fair_share import entitlements, held_by_queue
-from solver.fit import fit, hosts
+from solver.fit import UNLIMITED
 from solver.problem import Problem, RoleKey
 from solver.result import ObjectiveTerm
 from solver.solution import Plan
-from solver.state import initial_states, states_after
+from solver.state import states_after
+from solver.stock import Stock
 from solver.stranding import Stranded, StrandingMeter, stranded_scale
-from solver.workload import RESOURCES, Job, ResourceName
+from solver.workload import RESOURCES, Job, ResourceName, Shape
 
 StepKind = Literal[
     "must", "guarantee", "kept", "fairness", "started", "surplus", "cpu-only", "oldest",
@@ -266,7 +270,12 @@ class Ruler:
     @cached_property
     def _all_startable(self) -> Plan:
         """A stand-in for "everything that could start does": counts only, no places."""
-        return _Counts(startable(self.problem))
+        return _Counts(self.startable)
+
+    @cached_property
+    def startable(self) -> Counter[RoleKey]:
+        """Replicas of each role that could start if its job were the only one."""
+        return startable(self.problem)
 
 
 class _Counts(Plan):
@@ -323,21 +332,26 @@ def age_weight_milli(problem: Problem, job: Job, role_name: str) -> int:
     return size * (len(problem.jobs) - problem.position[job.name])
 
 
-def startable(problem: Problem) -> Counter[RoleKey]:
+def startable(problem: Problem, stock: Stock | None = None) -> Counter[RoleKey]:
     """An upper bound of the replicas of each role that could start: each job on its own.
 
-    A gang one of whose roles has no room for its minimum cannot start, nor can its group.
+    A gang one of whose roles has no room for its minimum (in one group, where it has to stay in
+    one) cannot start, nor can its start group.
     """
-    states = initial_states(problem)
+    stock = stock or Stock(problem)
+    by_node: dict[Shape, NDArray[np.int64]] = {}
     rooms: dict[RoleKey, int] = {}
     for job, role in problem.roles():
-        room = 0
-        for node in problem.nodes:
-            if room >= role.replicas:
-                break
-            if hosts(node, role.shape):
-                room += fit(node, role.shape, states[node.name])
-        rooms[RoleKey(job.name, role.name)] = min(room, role.replicas)
+        if role.shape not in by_node:
+            by_node[role.shape] = np.minimum(stock.most(role.shape), UNLIMITED)
+        room = by_node[role.shape]
+        rule = job.topology
+        if job.gang and rule is not None and rule.required:
+            level = "node" if rule.within == "island" else rule.within
+            room = np.bincount(stock.group_of(level), weights=room)
+            rooms[RoleKey(job.name, role.name)] = min(int(room.max()), role.replicas)
+        else:
+            rooms[RoleKey(job.name, role.name)] = min(int(room.sum()), role.replicas)
     blocked = {
         job.name
         for job, role in problem.roles()

@@ -29,7 +29,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from solver.aggregate.relaxation import EXACT, Relaxation
-from solver.aggregate.stock import Stock
+from solver.stock import Stock
 from solver.cluster import GPU_MILLI
 from solver.fit import hosts, strictly_linked
 from solver.metrics import FewestGroups, counts_for_spread, spread_counts

@@ -12,7 +12,7 @@ import time
 from solver.aggregate.blocks import BlockProgram
 from solver.aggregate.guided import Guide, wish_of
 from solver.aggregate.relaxation import ADMISSION, Relaxation
-from solver.aggregate.stock import Stock
+from solver.stock import Stock
 from solver.interrupts import held
 from solver.options import SolveOptions
 from solver.problem import Problem
@@ -102,7 +102,7 @@ class _Run:
         guide = Guide(self._ruler, until, self._options.seed)
         guide.by_size()
         self._adopt(guide)
-        program = Relaxation(self._problem, stock)
+        program = Relaxation(self._ruler, stock)
         wish = wish_of(self._ruler, program, self._left_s)
         if wish is not None:
             guide.by_program(wish)
@@ -141,7 +141,7 @@ class _Run:
 
     def _bound_admission(self, stock: Stock) -> Relaxation | None:
         """The bounds of the admission steps, each given what the plan has in those before."""
-        program = Relaxation(self._problem, stock)
+        program = Relaxation(self._ruler, stock)
         values = self._ruler.measure(self._plan)
         for place, step in enumerate(self._ruler.steps):
             if step.kind not in ADMISSION:

@@ -14,7 +14,7 @@ from copy import copy
 import numpy as np
 from numpy.typing import NDArray
 
-from solver.aggregate.stock import Ints, Numbers, Seat, Stock
+from solver.stock import Ints, Numbers, Seat, Stock
 from solver.ledger import Ledger
 from solver.problem import Problem
 from solver.solution import Placement, Plan
@@ -41,7 +41,6 @@ class Packer:
         self.ledger = Ledger(problem)
         self.seats: dict[str, Seats] = {}
         self.changes = 0
-        self._groups: dict[str, Numbers] = {}
         self._levels = tuple(reversed(problem.group_levels))
         self._wanted_levels = self._levels_to_keep_few()
         self._richness = self._relative_richness()
@@ -145,17 +144,7 @@ class Packer:
 
     def group_of(self, level: str) -> Numbers:
         """The number of the group of a level that each node is in."""
-        if level not in self._groups:
-            number: dict[tuple[str, ...], int] = {}
-            levels = self.problem.levels
-            self._groups[level] = np.array(
-                [
-                    number.setdefault(node.group(level, levels), len(number))
-                    for node in self.stock.nodes
-                ],
-                dtype=np.intp,
-            )
-        return self._groups[level]
+        return self.stock.group_of(level)
 
     def _regions(self, job: Job, counts: Mapping[str, int]) -> Iterator[Numbers]:
         """Sets of nodes that may hold all of it, the best one first."""

@@ -26,11 +26,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from solver.aggregate.lp import LinearProgram
-from solver.aggregate.stock import NO_LIMIT, Ints, Stock
+from solver.stock import NO_LIMIT, Ints, Stock
 from solver.ledger import Ledger
 from solver.problem import Problem, RoleKey
 from solver.queues import subtree
-from solver.tiers import Step, StepKind, age_weight_milli, startable
+from solver.tiers import Ruler, Step, StepKind, age_weight_milli
 from solver.workload import Shape
 
 ADMISSION: tuple[StepKind, ...] = ("started", "surplus", "cpu-only", "oldest")
@@ -71,15 +71,16 @@ class Relaxation:
         Role to the column that says how many of its replicas start.
     """
 
-    def __init__(self, problem: Problem, stock: Stock) -> None:
-        self.problem = problem
+    def __init__(self, ruler: Ruler, stock: Stock) -> None:
+        self.problem = ruler.problem
         self._stock = stock
         self.lp = LinearProgram()
         self.parts: dict[str, int] = {}
         self.started: dict[RoleKey, int] = {}
-        self._most = startable(problem)
+        self._most = ruler.startable
         self._columns_of_jobs()
         self._capacity()
+        self._groups()
         self._limits()
 
     def bound(self, step: Step, time_s: float) -> ProgramBound | None:
@@ -149,6 +150,63 @@ class Relaxation:
             self.lp.row(parts, 0.0, 0.0)
         for place, nodes in enumerate(classes):
             self._capacity_of(nodes, columns[place])
+
+    def _groups(self) -> None:
+        """Gangs that have to stay in one group compete for room in each group.
+
+        Gangs with as many GPUs per replica, replicas and nodes that host them are one type. Groups
+        in which equally many blocks of each size are idle are merged: their room is added up,
+        but for how many gangs of a type each of them holds by itself.
+        """
+        by_level: dict[str, dict[tuple[int, int, bytes], list[int]]] = {}
+        for job in self.problem.jobs:
+            rule = job.topology
+            if not job.gang or rule is None or not rule.required or rule.within == "island":
+                continue
+            role = max(job.roles, key=lambda r: r.shape.gpus * r.min_replicas)
+            if not role.shape.gpus or not role.min_replicas:
+                continue
+            hosting = self._stock.hosting(role.shape).tobytes()
+            key = (role.shape.gpus, role.min_replicas, hosting)
+            types = by_level.setdefault(rule.within, {})
+            types.setdefault(key, []).append(self.parts[job.name])
+        for level, types in by_level.items():
+            self._compete(level, types)
+
+    def _compete(self, level: str, types: Mapping[tuple[int, int, bytes], list[int]]) -> None:
+        stock, lp = self._stock, self.lp
+        group_of = stock.group_of(level)
+        sizes = sorted({gpus for gpus, _, _ in types})
+        masks = list(dict.fromkeys(mask for _, _, mask in types))
+        hosted = {mask: np.frombuffer(mask, dtype=bool) for mask in masks}
+        features = [
+            np.bincount(group_of, weights=np.where(hosted[mask], stock.idle // size, 0))
+            for mask in masks
+            for size in sizes
+        ]
+        blocks = [np.bincount(group_of, weights=stock.idle // size) for size in sizes]
+        table = np.stack([*blocks, *features], axis=1).astype(np.int64)
+        kinds, kind_of = np.unique(table, axis=0, return_inverse=True)
+        many = np.bincount(kind_of.ravel())
+        place = {key: at for at, key in enumerate((m, s) for m in masks for s in sizes)}
+        use: list[list[tuple[int, int, int]]] = [[] for _ in kinds]
+        for (gpus, replicas, mask), parts in types.items():
+            room = kinds[:, len(sizes) + place[mask, gpus]]
+            counts: dict[int, float] = defaultdict(float)
+            for part in parts:
+                counts[part] -= 1.0
+            terms = list(counts.items())
+            for kind in np.flatnonzero(room >= replicas):
+                most = float(many[kind] * (room[kind] // replicas))
+                column = lp.column(min(most, float(len(parts))))
+                terms.append((column, 1.0))
+                use[kind].append((column, gpus, replicas))
+            lp.row(terms, 0.0, 0.0)
+        for kind, columns in enumerate(use):
+            for at, size in enumerate(sizes):
+                row = [(c, float(m * (g // size))) for c, g, m in columns if g >= size]
+                if row:
+                    lp.row(row, upper=float(many[kind] * kinds[kind, at]))
 
     def _capacity_of(self, nodes: NDArray[np.intp], columns: list[tuple[int, Shape]]) -> None:
         stock, lp = self._stock, self.lp

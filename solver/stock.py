@@ -58,9 +58,24 @@ class Stock:
         self._kinds = list(dict.fromkeys(node.kind for node in problem.nodes))
         place = {kind: number for number, kind in enumerate(self._kinds)}
         self.kind_of: Numbers = np.array([place[node.kind] for node in problem.nodes], np.intp)
+        self._one_model = np.array(
+            [len(set(k.topology.gpu_models)) <= 1 for k in self._kinds], dtype=bool
+        )
         self._uniform = np.array([k.topology.is_uniform for k in self._kinds], dtype=bool)
         self._hosting: dict[Shape, NDArray[np.bool_]] = {}
+        self._groups: dict[str, Numbers] = {}
         self._journal: list[tuple[int, NodeState]] = []
+
+    def group_of(self, level: str) -> Numbers:
+        """The number of the group of a level that each node is in."""
+        if level not in self._groups:
+            number: dict[tuple[str, ...], int] = {}
+            levels = self.problem.levels
+            groups = (node.group(level, levels) for node in self.nodes)
+            self._groups[level] = np.array(
+                [number.setdefault(group, len(number)) for group in groups], dtype=np.intp
+            )
+        return self._groups[level]
 
     def copy(self) -> Stock:
         """The same nodes, whose states go their own way from here."""
@@ -104,9 +119,18 @@ class Stock:
             return np.ones(len(self.nodes), dtype=bool)
         if shape.is_share:
             return np.zeros(len(self.nodes), dtype=bool)
-        if shape.gpu_models or (shape.link is LinkRule.REQUIRED and shape.gpus > 1):
+        if shape.link is LinkRule.REQUIRED and shape.gpus > 1:
             return self._uniform[self.kind_of]
+        if shape.gpu_models:
+            return self._one_model[self.kind_of]
         return np.ones(len(self.nodes), dtype=bool)
+
+    def most(self, shape: Shape) -> Ints:
+        """By node, the most replicas it takes: exact everywhere."""
+        room = self.room(shape)
+        for n in np.flatnonzero((room > 0) & ~self.exact(shape)):
+            room[n] = self.fit(int(n), shape)
+        return room
 
     def fit(self, n: int, shape: Shape) -> int:
         """Most replicas of a shape that a node takes at once."""
