@@ -21,6 +21,7 @@ from solver.state import NodeState, initial_states
 from solver.workload import LinkRule, Shape
 
 Ints = NDArray[np.int64]
+Floats = NDArray[np.float64]
 Numbers = NDArray[np.intp]
 """Numbers of nodes: their places in the problem."""
 

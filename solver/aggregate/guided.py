@@ -21,7 +21,7 @@ from solver.aggregate.polish import Polisher
 from solver.aggregate.relaxation import ADMISSION, Relaxation
 from solver.problem import Problem
 from solver.tiers import Ruler, admitted
-from solver.workload import Job
+from solver.workload import Job, LinkRule
 
 ATTEMPTS = 2
 ROUNDS = 3
@@ -262,7 +262,9 @@ class Guide:
         cpu, memory = problem.capacity["cpu_milli"], problem.capacity["memory_mib"]
         milli = max(problem.gpu_milli(largest), 1)
         hunger = largest.cpu_milli / (cpu or math.inf) + largest.memory_mib / (memory or math.inf)
-        return (-largest.gpus, -float(bound), -float(bool(largest.gpu_models)), -hunger / milli)
+        narrow = bool(largest.gpu_models) or largest.link is LinkRule.REQUIRED
+        size = self._milli(job) if bound else 0
+        return (-largest.gpus, -float(bound), -size, -float(narrow), -hunger / milli)
 
     def _milli(self, job: Job) -> int:
         return sum(r.min_replicas * self._problem.gpu_milli(r.shape) for r in job.roles)

@@ -17,11 +17,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from solver.aggregate.packer import Packer
+from solver.stock import Floats, Ints, Numbers
 from solver.problem import Problem
 from solver.workload import Job, LinkRule, Role, Shape
 
 MOST_SETS = 4
 """Sets of jobs that are tried for one exchange."""
+
+HARM = 20
+"""How much worse it is to stop a job one level higher."""
 
 MOST_SWAPS = 3
 """Exchanges of replicas that may make room for one replica."""
@@ -53,15 +57,16 @@ class Polisher:
         The nodes are those where least has to be stopped for it.
         """
         packer, stock = self._packer, self._packer.stock
-        if not self._plain(job):
+        if not self._plain(job, bound=True):
             return False
         shape, wanted = job.roles[0].shape, job.roles[0].min_replicas
         there = [other for other in lower if other.name in packer.seats]
+        levels = sorted({other.priority for other in there})
         idle, cpu, memory = stock.idle.copy(), stock.cpu.copy(), stock.memory.copy()
-        damage = np.zeros(len(idle), dtype=np.int64)
+        damage = np.zeros(len(idle))
         on_node: dict[int, set[int]] = {}
         for number, other in enumerate(there):
-            size = self._milli(other)
+            size = self._milli(other) * HARM ** levels.index(other.priority)
             for role in other.roles:
                 for seat in packer.seats[other.name].get(role.name, ()):
                     n = seat.node
@@ -76,13 +81,28 @@ class Polisher:
             room = np.minimum(room, cpu // shape.cpu_milli)
         if shape.memory_mib:
             room = np.minimum(room, memory // shape.memory_mib)
-        if int(room.sum()) < wanted:
+        chosen = self._least_damage(job, room, damage, wanted)
+        if chosen is None:
             return False
-        at = np.flatnonzero(room)
-        at = at[np.argsort(damage[at] / room[at], kind="stable")]
-        chosen = at[: int(np.searchsorted(np.cumsum(room[at]), wanted)) + 1]
         victims = sorted({number for n in chosen for number in on_node.get(int(n), ())})
         return self._instead([job], [there[number] for number in victims])
+
+    def _least_damage(self, job: Job, room: Ints, damage: Floats, wanted: int) -> Numbers | None:
+        """Nodes with room for all, in one group where the job has to stay in one."""
+        rule = job.topology
+        at = np.flatnonzero(room)
+        if rule is not None and rule.required:
+            group_of = self._packer.group_of(rule.within)
+            price = np.bincount(group_of, weights=np.where(room > 0, damage, 0))
+            large = np.bincount(group_of, weights=np.minimum(room, wanted)) >= wanted
+            if not large.any():
+                return None
+            best = min(np.flatnonzero(large), key=lambda group: price[group])
+            at = at[group_of[at] == best]
+        elif int(room.sum()) < wanted:
+            return None
+        at = at[np.argsort(damage[at] / room[at], kind="stable")]
+        return at[: int(np.searchsorted(np.cumsum(room[at]), wanted)) + 1]
 
     def exchange(self, jobs: Sequence[Job]) -> int:
         """For waiting jobs, oldest first, stop younger ones of the same size together; how many.
@@ -174,14 +194,16 @@ class Polisher:
             self._table, self._made_at = _Table(self._packer), self._packer.changes
         return self._table
 
-    def _plain(self, job: Job) -> bool:
-        return (
+    def _plain(self, job: Job, *, bound: bool = False) -> bool:
+        """One role with whole GPUs and nothing else to look at, but for a group if `bound`."""
+        rule = job.topology
+        free = rule is None or not rule.required or (bound and rule.within != "island")
+        return free and (
             len(job.roles) == 1
             and job.gang
             and job.roles[0].shape.gpus > 0
             and job.spread is None
             and job.start_group is None
-            and not (job.topology is not None and job.topology.required)
         )
 
 
