@@ -1,8 +1,7 @@
 """A plan guided by the linear program: what it starts whole, packed with the largest first.
 
 Which gangs start is decided by the program, level by level; packing them together, the largest and
-hungriest replicas first, wastes least. A gang that finds no room goes to the front of the next
-attempt (Joslin and Clements, "Squeaky Wheel Optimization", JAIR 1999), high levels before low ones.
+hungriest replicas first, wastes least. A gang that finds no room then claims it from lower levels.
 """
 
 from __future__ import annotations
@@ -20,11 +19,14 @@ from solver.aggregate.packer import Packer
 from solver.aggregate.polish import Polisher
 from solver.aggregate.relaxation import ADMISSION, Relaxation
 from solver.problem import Problem
+from solver.stock import Stock
 from solver.tiers import Ruler, admitted
 from solver.workload import Job, LinkRule
 
-ATTEMPTS = 2
 ROUNDS = 3
+SCARCE = 0.1
+"""Part of all groups: a gang that so few could hold is placed before the others."""
+
 WHOLE = 0.99
 """A part of a gang, in the linear program, that counts as the whole of it."""
 
@@ -68,6 +70,8 @@ class Guide:
         self._seed = seed
         self._levels = sorted({job.priority for job in self._problem.jobs}, reverse=True)
         self._position = self._problem.position
+        self._stock = Stock(self._problem)
+        self._choices: dict[str, float] = {}
         self.best: Packer | None = None
         self._best_worth: tuple[int, ...] = ()
 
@@ -85,31 +89,19 @@ class Guide:
         for last in range(len(self._levels), 0, -1):
             if self._late() or self._best_worth >= wish.worth:
                 return
-            packer = self._squeaked(wish, self._levels[last - 1])
+            packer = self._wished(wish, self._levels[last - 1])
             self._polish(packer, wish)
             self._consider(packer)
 
-    def _squeaked(self, wish: Wish, lowest_first: int) -> Packer:
-        """Pack the wish, jobs below a level later; who finds no room comes first the next time."""
+    def _wished(self, wish: Wish, lowest_first: int) -> Packer:
+        """Pack the wish, the largest first; jobs below a level come after all others."""
         chosen = [job for job in self._problem.jobs if wish.whole(job)]
-        front: set[str] = set()
-        best: Packer | None = None
 
         def rank(job: Job) -> tuple[object, ...]:
-            later, squeaks = job.priority < lowest_first, job.name in front
-            level = -job.priority if later or squeaks else 0
-            return (later, not squeaks, level, *self._hungry(job))
+            later = job.priority < lowest_first
+            return (later, -job.priority if later else 0, *self._hungry(job))
 
-        for _ in range(ATTEMPTS):
-            packer = self._packed(sorted(chosen, key=rank))
-            if best is None or self._worth(packer) > self._worth(best):
-                best = packer
-            failed = {job.name for job in chosen if job.name not in packer.seats}
-            if failed <= front or self._late():
-                break
-            front |= failed
-        assert best is not None
-        return best
+        return self._packed(sorted(chosen, key=rank))
 
     def _polish(self, packer: Packer, wish: Wish) -> None:
         """Level by level: claim what was wished, start what nearly fits, older for younger."""
@@ -255,7 +247,11 @@ class Guide:
         return tuple(sums.get((level, kind), 0) for level in self._levels for kind in ADMISSION)
 
     def _hungry(self, job: Job) -> tuple[float, ...]:
-        """Sorts the hardest to place first: large replicas, bound to few nodes, much CPU and memory."""
+        """Sorts the hardest to place first.
+
+        Gangs for which few groups are large enough, the fewest first; then large replicas, bound to
+        one group, with much CPU and memory.
+        """
         problem = self._problem
         largest = max(job.roles, key=lambda role: problem.gpu_milli(role.shape)).shape
         bound = job.topology is not None and job.topology.required
@@ -264,7 +260,23 @@ class Guide:
         hunger = largest.cpu_milli / (cpu or math.inf) + largest.memory_mib / (memory or math.inf)
         narrow = bool(largest.gpu_models) or largest.link is LinkRule.REQUIRED
         size = self._milli(job) if bound else 0
-        return (-largest.gpus, -float(bound), -size, -float(narrow), -hunger / milli)
+        groups = self._groups_large_enough(job)
+        return (groups, -largest.gpus, -float(bound), -size, -float(narrow), -hunger / milli)
+
+    def _groups_large_enough(self, job: Job) -> float:
+        """How many groups could hold a gang that has to stay in one; infinite if many."""
+        rule = job.topology
+        if rule is None or not rule.required or not job.gang or rule.within in ("island", "node"):
+            return math.inf
+        if job.name not in self._choices:
+            group_of = self._stock.group_of(rule.within)
+            large = np.ones(int(group_of.max()) + 1, dtype=bool)
+            for role in job.roles:
+                room = np.minimum(self._stock.room(role.shape), role.replicas)
+                large &= np.bincount(group_of, weights=room) >= role.min_replicas
+            few = int(large.sum()) <= SCARCE * len(large)
+            self._choices[job.name] = float(large.sum()) if few else math.inf
+        return self._choices[job.name]
 
     def _milli(self, job: Job) -> int:
         return sum(r.min_replicas * self._problem.gpu_milli(r.shape) for r in job.roles)

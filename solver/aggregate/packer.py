@@ -20,6 +20,9 @@ from solver.problem import Problem
 from solver.solution import Placement, Plan
 from solver.workload import RESOURCES, Job, ResourceName, Role, Shape
 
+MANY = 1_000
+"""Replicas of one role on one node, where nothing limits them."""
+
 Seats = dict[str, list[Seat]]
 """Where the replicas of one job sit, by role."""
 
@@ -153,7 +156,7 @@ class Packer:
         if not wanted:
             yield everywhere[:0]
             return
-        rooms = [np.minimum(self.stock.room(role.shape), count) for role, count in wanted]
+        rooms = [np.minimum(self.stock.room(role.shape), MANY) for role, _ in wanted]
         rule = job.topology if job.gang else None
         if rule is not None and rule.required:
             level = "node" if rule.within == "island" else rule.within
@@ -184,7 +187,10 @@ class Packer:
         rooms: list[Ints],
         most: int | None = None,
     ) -> Iterator[Numbers]:
-        """Groups that have room for every role by itself, those with the fewest idle GPUs first."""
+        """Groups that have room for every role by itself, those that are left with least first.
+
+        First in replicas of the largest role, so that large blocks stay together, then in GPUs.
+        """
         group_of = self.group_of(level)
         fits: NDArray[np.bool_] | None = None
         for (_, count), room in zip(wanted, rooms, strict=True):
@@ -199,7 +205,9 @@ class Packer:
             tightness = self._tightness(wanted[0][0].shape, candidates, wanted[0][1])
             order = np.lexsort((tightness, idle))
         else:
-            order = np.argsort(idle, kind="stable")
+            largest = max(range(len(wanted)), key=lambda at: wanted[at][0].shape.gpus)
+            left = np.bincount(group_of, weights=rooms[largest])[candidates]
+            order = np.lexsort((idle, left))
         for group in candidates[order[:most]]:
             yield np.flatnonzero(group_of == group)
 

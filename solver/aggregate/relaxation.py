@@ -21,6 +21,7 @@ import math
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -36,6 +37,9 @@ from solver.workload import Shape
 ADMISSION: tuple[StepKind, ...] = ("started", "surplus", "cpu-only", "oldest")
 """Kinds of steps that the program speaks of."""
 
+
+MOST_PATTERNS = 300
+"""Patterns of whole gangs in one kind of group that are enumerated."""
 
 EXACT = 1e-9
 """What adding up floating-point numbers may lose of a bound that duals prove."""
@@ -207,6 +211,26 @@ class Relaxation:
                 row = [(c, float(m * (g // size))) for c, g, m in columns if g >= size]
                 if row:
                     lp.row(row, upper=float(many[kind] * kinds[kind, at]))
+            self._whole_gangs(columns, sizes[-1], int(kinds[kind, len(sizes) - 1]), int(many[kind]))
+
+    def _whole_gangs(
+        self, columns: Sequence[tuple[int, int, int]], size: int, blocks: int, groups: int
+    ) -> None:
+        """Which gangs of the largest replicas share a group: whole ones, in a number of patterns.
+
+        A group with 7 blocks takes a gang of 5 and one of 2, but never a half of one of 6 and 5.
+        """
+        largest = [(column, replicas) for column, gpus, replicas in columns if gpus == size]
+        lengths = tuple(sorted({replicas for _, replicas in largest}))
+        patterns = sums_within(blocks, lengths, MOST_PATTERNS)
+        if not largest or patterns is None:
+            return
+        uses = [(pattern, self.lp.column(float(groups))) for pattern in patterns]
+        self.lp.row([(use, 1.0) for _, use in uses], float(groups), float(groups))
+        for length in lengths:
+            row = [(column, 1.0) for column, replicas in largest if replicas == length]
+            supply = [(u, -float(p.count(length))) for p, u in uses if length in p]
+            self.lp.row([*row, *supply], upper=0.0)
 
     def _capacity_of(self, nodes: NDArray[np.intp], columns: list[tuple[int, Shape]]) -> None:
         stock, lp = self._stock, self.lp
@@ -280,6 +304,32 @@ class Relaxation:
                 terms[started] += milli
                 terms[self.parts[job.name]] -= milli * role.min_replicas
         return {column: factor for column, factor in terms.items() if factor}
+
+
+@cache
+def sums_within(
+    most: int, parts: tuple[int, ...], patience: int
+) -> tuple[tuple[int, ...], ...] | None:
+    """All multisets of `parts` (each positive) that add up to no more than `most`.
+
+    None where there are more than `patience` of them.
+
+    Examples
+    --------
+    >>> sums_within(5, (2, 3), 10)
+    ((), (2,), (2, 2), (3,), (3, 2))
+    """
+    found: list[tuple[int, ...]] = []
+    stack: list[tuple[tuple[int, ...], int, int]] = [((), most, len(parts))]
+    while stack:
+        chosen, left, allowed = stack.pop()
+        found.append(chosen)
+        if len(found) > patience:
+            return None
+        for place in range(allowed):
+            if parts[place] <= left:
+                stack.append(((*chosen, parts[place]), left - parts[place], place + 1))
+    return tuple(sorted(found))
 
 
 def _cpu_of(shape: Shape) -> int:
