@@ -212,7 +212,9 @@ def _gangs(count: int, free_gpus: int, rng: Random, appetite: Appetite) -> tuple
         Job(
             name=f"gang-{i}",
             priority=rng.choice(PRIORITIES),
-            roles=(Role(name="worker", shape=_shape(g, rng, appetite), replicas=r, min_replicas=r),),
+            roles=(
+                Role(name="worker", shape=_shape(g, rng, appetite), replicas=r, min_replicas=r),
+            ),
         )
         for i, (g, r) in enumerate(zip(gpus, replicas, strict=True))
     )

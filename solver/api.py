@@ -124,7 +124,12 @@ def chosen_model(problem: Problem, options: SolveOptions) -> ModelChoice:
 
 
 def _checked(
-    problem: Problem, ruler: Ruler, options: SolveOptions, policy: str, improved: Improved, began: float
+    problem: Problem,
+    ruler: Ruler,
+    options: SolveOptions,
+    policy: str,
+    improved: Improved,
+    began: float,
 ) -> SolveResult:
     plan = improved.plan
     checking = time.monotonic()

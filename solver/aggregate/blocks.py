@@ -29,19 +29,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from solver.aggregate.relaxation import EXACT, Relaxation
-from solver.stock import Stock
 from solver.cluster import GPU_MILLI
 from solver.fit import hosts, strictly_linked
 from solver.metrics import FewestGroups, counts_for_spread, spread_counts
 from solver.problem import Problem, RoleKey
+from solver.stock import Stock
 from solver.tiers import Step
 from solver.workload import Job, Role
 
 Partition = tuple[int, ...]
 """Sizes of blocks in GPUs, largest first."""
 
-MOST_PATTERNS = 60_000
-"""Patterns over all classes that are still enumerated."""
+MOST_GROUPS = 150
+"""Kinds of groups that are told apart."""
 
 
 @cache
@@ -78,6 +78,14 @@ class GangType:
     least: int
     hosting: int
     fewest: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class _Groups:
+    """Groups taken together: replicas that each takes by (hosting, GPUs), blocks in all by size."""
+
+    rooms: Mapping[tuple[int, int], NDArray[np.float64]]
+    blocks: Mapping[int, float]
 
 
 class BlockProgram:
@@ -136,9 +144,7 @@ class BlockProgram:
         if not spread_counts(job):
             return None
         roles = [r for r in job.roles if r.shape.gpus and counts_for_spread(job, r.shape)]
-        return max(
-            roles, key=lambda r: self._fewest(r.shape, level, r.replicas), default=None
-        )
+        return max(roles, key=lambda r: self._fewest(r.shape, level, r.replicas), default=None)
 
     def _fewest_of(self, job: Job, level: str) -> int:
         """No less than what is taken off, whatever part of the job starts."""
@@ -148,8 +154,13 @@ class BlockProgram:
             if counts_for_spread(job, r.shape)
         )
 
-    def _started(self, members: list[tuple[Job, Role]]) -> list[int]:
-        return [self._program.started[RoleKey(job.name, role.name)] for job, role in members]
+    def _started(self, members: list[tuple[Job, Role]]) -> list[tuple[int, float]]:
+        """Minus the replicas of a type that start."""
+        terms: dict[int, float] = defaultdict(float)
+        for job, role in members:
+            column, factor = self._program.started[RoleKey(job.name, role.name)]
+            terms[column] -= factor
+        return list(terms.items())
 
     # -- nodes --------------------------------------------------------------------------------
 
@@ -192,7 +203,6 @@ class BlockProgram:
         types = self._node_types = self._types("node")
         columns: dict[GangType, list[tuple[int, int]]] = {kind: [] for kind in types}
         self._patterns: list[tuple[NDArray[np.intp], list[tuple[Partition, int]]]] = []
-        budget = MOST_PATTERNS
         for nodes in self._node_classes():
             idle = int(stock.idle[nodes[0]])
             by_size: dict[int, list[tuple[int, float]]] = defaultdict(list)
@@ -206,7 +216,6 @@ class BlockProgram:
                     columns[kind].append((k, column))
                     by_size[k * kind.gpus].append((column, 1.0))
             found = partitions(idle, idle)
-            budget -= len(found)
             patterns = [(p, lp.column(float(len(nodes)))) for p in found]
             self._patterns.append((nodes, patterns))
             lp.row([(column, 1.0) for _, column in patterns], float(len(nodes)), float(len(nodes)))
@@ -223,8 +232,7 @@ class BlockProgram:
     ) -> None:
         """Blocks add up to what starts; gangs of fixed size cannot span fractions of nodes."""
         lp = self._lp
-        started = [(column, -1.0) for column in self._started(members)]
-        lp.row([*((column, float(k)) for k, column in blocks), *started], 0.0, 0.0)
+        lp.row([*((c, float(k)) for k, c in blocks), *self._started(members)], 0.0, 0.0)
         if kind.fewest is None or kind.least != kind.replicas:
             return
         parts: Counter[int] = Counter(self._program.parts[job.name] for job, _ in members)
@@ -269,53 +277,67 @@ class BlockProgram:
     # -- outer levels -------------------------------------------------------------------------
 
     def _spans_of_groups(self, level: str) -> tuple[Mapping[int, float], int]:
-        lp, stock = self._lp, self._stock
-        groups = self._problem.groups[level]
-        number = {node.name: n for n, node in enumerate(stock.nodes)}
-        members_of = [
-            np.array([number[node.name] for node in nodes], dtype=np.intp)
-            for nodes in groups.values()
-        ]
+        lp = self._lp
         terms: dict[int, float] = defaultdict(float)
-        use: list[list[tuple[int, int]]] = [[] for _ in members_of]  # (column, GPUs per replica)
-        for kind, members in self._types(level).items():
-            mask = self._masks[kind.hosting]
+        types = self._types(level)
+        sizes = sorted({kind.gpus for kind in types})
+        merged = self._merged_groups(level, sizes)
+        use: list[list[tuple[int, int]]] = [[] for _ in merged]  # (column, GPUs per replica)
+        for kind, members in types.items():
             inside: list[tuple[int, float]] = []
-            touched: list[int] = []
-            for place, nodes in enumerate(members_of):
-                hosted = nodes[mask[nodes]]
-                room = int((stock.idle[hosted] // kind.gpus).sum())
-                if not room:
+            touched: list[tuple[int, float]] = []
+            for place, groups in enumerate(merged):
+                rooms = groups.rooms[kind.hosting, kind.gpus]
+                if not rooms.any():
                     continue
-                replicas = lp.column(float(room))
+                replicas = lp.column(float(rooms.sum()))
                 inside.append((replicas, 1.0))
                 use[place].append((replicas, kind.gpus))
                 if kind.fewest is not None:
-                    touch = lp.column(float(len(members)))
-                    touched.append(touch)
-                    lp.row([(replicas, 1.0), (touch, -float(min(room, kind.replicas)))], upper=0.0)
+                    touch = lp.column(float(len(members) * min(len(rooms), kind.replicas)))
+                    touched.append((touch, 1.0))
+                    most = float(min(rooms.max(), kind.replicas))
+                    lp.row([(replicas, 1.0), (touch, -most)], upper=0.0)
                     terms[touch] += 1.0
-            lp.row([*inside, *((c, -1.0) for c in self._started(members))], 0.0, 0.0)
+            lp.row([*inside, *self._started(members)], 0.0, 0.0)
             if kind.fewest is not None:
                 parts: Counter[int] = Counter(self._program.parts[job.name] for job, _ in members)
-                lp.row(
-                    [
-                        *((touch, 1.0) for touch in touched),
-                        *((part, -float(count)) for part, count in parts.items()),
-                    ],
-                    lower=0.0,
-                )
+                each = [(part, -float(count)) for part, count in parts.items()]
+                lp.row([*touched, *each], lower=0.0)
                 for part, count in parts.items():
                     terms[part] -= float(kind.fewest * count)
-        for place, nodes in enumerate(members_of):
-            idle = stock.idle[nodes]
-            seen: set[tuple[float, ...]] = set()
-            for part in range(1, max((g for _, g in use[place]), default=0) + 1):
-                row = [(c, float(g // part)) for c, g in use[place] if g >= part]
-                most = float((idle // part).sum())
-                scale = max(factor for _, factor in row)
-                signature = (most / scale, *(f / scale for _, f in row))
-                if signature not in seen:
-                    seen.add(signature)
-                    lp.row(row, upper=most)
+        for groups, columns in zip(merged, use, strict=True):
+            for size in sizes:
+                row = [(c, float(gpus // size)) for c, gpus in columns if gpus >= size]
+                if row:
+                    lp.row(row, upper=float(groups.blocks[size]))
         return terms, 0
+
+    def _merged_groups(self, level: str, sizes: list[int]) -> list[_Groups]:
+        """Groups in which about equally many large blocks are idle, taken together."""
+        stock = self._stock
+        group_of = stock.group_of(level)
+        blocks = {size: np.bincount(group_of, weights=stock.idle // size) for size in sizes}
+        rooms = {
+            (number, size): np.bincount(group_of, weights=np.where(mask, stock.idle // size, 0))
+            for number, mask in enumerate(self._masks)
+            for size in sizes
+        }
+        n_groups = len(next(iter(blocks.values()), np.zeros(0)))
+        grain = 1
+        while True:
+            alike = [(rooms[key] // (grain * (1 + 4 * (key[1] < sizes[-1])))) for key in rooms]
+            if not alike:
+                return []
+            _, kind_of = np.unique(np.stack(alike, axis=1), axis=0, return_inverse=True)
+            kind_of = kind_of.ravel()
+            if kind_of.max(initial=0) < MOST_GROUPS or grain > n_groups:
+                break
+            grain *= 2
+        return [
+            _Groups(
+                {key: room[kind_of == kind] for key, room in rooms.items()},
+                {size: float(total[kind_of == kind].sum()) for size, total in blocks.items()},
+            )
+            for kind in range(int(kind_of.max(initial=-1)) + 1)
+        ]

@@ -10,23 +10,26 @@ import math
 import time
 
 from solver.aggregate.blocks import BlockProgram
-from solver.aggregate.guided import Guide, wish_of
+from solver.aggregate.guided import Guide, Wish, wish_of
 from solver.aggregate.relaxation import ADMISSION, Relaxation
-from solver.stock import Stock
 from solver.interrupts import held
 from solver.options import SolveOptions
 from solver.problem import Problem
 from solver.progress import Progress, ProgressListener
 from solver.result import Improved
 from solver.solution import Plan
+from solver.stock import Stock
 from solver.tiers import Ruler, Step
 from solver.verify import verify
 
 ROUNDS_PER_SECOND = 20
 """Attempts that count as a second of deterministic time."""
 
-PLAN_PART = 0.6
-"""Part of the time that plans may use; the rest is for bounds."""
+PLAN_PART, CONSOLIDATED_PART = 0.5, 0.8
+"""Parts of the time at which the search for what starts is over, and that for few groups.
+
+The rest is for bounds.
+"""
 
 
 def improve(
@@ -75,8 +78,8 @@ class _Run:
         stock = Stock(self._problem)
         build_s = time.monotonic() - began
         try:
-            self._find_plan(stock)
-            self._bound_costs(self._bound_admission(stock), stock)
+            wish = self._find_plan(stock)
+            self._bound_costs(self._bound_admission(stock, wish), stock)
         except KeyboardInterrupt:
             self._notes.append("interrupted: the best plan so far")
         return Improved(
@@ -95,9 +98,10 @@ class _Run:
         limit = self._options.deterministic_limit
         return None if limit is None else math.ceil(limit * ROUNDS_PER_SECOND)
 
-    def _find_plan(self, stock: Stock) -> None:
+    def _find_plan(self, stock: Stock) -> Wish | None:
+        """Look for a better plan; what the linear program would have started."""
         if not self._problem.jobs:
-            return
+            return None
         until = self._started_s + self._options.time_limit_s * PLAN_PART
         guide = Guide(self._ruler, until, self._options.seed)
         guide.by_size()
@@ -109,8 +113,10 @@ class _Run:
             self._adopt(guide)
             guide.anew(wish, self._rounds())
             self._adopt(guide)
-        guide.consolidate(self._started_s + self._options.time_limit_s * 0.85, self._rounds())
+        until = self._started_s + self._options.time_limit_s * CONSOLIDATED_PART
+        guide.consolidate(until, self._rounds())
         self._adopt(guide)
+        return wish
 
     def _adopt(self, guide: Guide) -> None:
         """Take the plan of a guide if it is better, and in order."""
@@ -139,22 +145,31 @@ class _Run:
                     self._bounds[place] = max(self._bounds[place], bound)
                 self._tell(_name(step))
 
-    def _bound_admission(self, stock: Stock) -> Relaxation | None:
-        """The bounds of the admission steps, each given what the plan has in those before."""
+    def _bound_admission(self, stock: Stock, wish: Wish | None) -> Relaxation | None:
+        """The bounds of the admission steps, each given what the plan has in those before.
+
+        As long as the plan has what the program wished, the wish is the bound.
+        """
         program = Relaxation(self._ruler, stock)
         values = self._ruler.measure(self._plan)
+        wished = iter(wish.worth if wish is not None else ())
+        granted = wish is not None
         for place, step in enumerate(self._ruler.steps):
             if step.kind not in ADMISSION:
                 continue
             if self._left_s() <= 0:
                 return None
-            if step.better(self._bounds[place], values[place]):
+            bound = next(wished, None) if granted else None
+            if bound is None and step.better(self._bounds[place], values[place]):
                 found = program.bound(step, self._left_s())
                 if found is None:
                     return None
+                bound = found.bound
+            if bound is not None:
                 with held():
-                    self._bounds[place] = min(self._bounds[place], found.bound)
+                    self._bounds[place] = min(self._bounds[place], bound)
                 self._tell(_name(step))
+                granted = granted and bound == values[place]
             program.keep(step, values[place])
         return program
 

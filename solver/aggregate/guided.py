@@ -296,9 +296,7 @@ def _start_together(packer: Packer, jobs: Sequence[Job]) -> bool:
     return True
 
 
-def wish_of(
-    ruler: Ruler, program: Relaxation, left_s: Callable[[], float]
-) -> Wish | None:
+def wish_of(ruler: Ruler, program: Relaxation, left_s: Callable[[], float]) -> Wish | None:
     """What the linear program starts when the steps are taken in order; None if time runs out."""
     problem = ruler.problem
     parts: dict[str, float] = {}

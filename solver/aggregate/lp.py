@@ -60,7 +60,9 @@ class LinearProgram:
         pairs = terms.items() if isinstance(terms, Mapping) else terms
         value = [float(factor) for _, factor in pairs]
         if self._solver is not None:
-            self._solver.addRow(lower, upper, len(index), np.array(index, np.int32), np.array(value))
+            self._solver.addRow(
+                lower, upper, len(index), np.array(index, np.int32), np.array(value)
+            )
             return
         self._index += index
         self._value += value
@@ -105,7 +107,9 @@ class LinearProgram:
             columns=np.array(found.col_value),
         )
 
-    def _safe_bound(self, costs: NDArray[np.float64], duals: NDArray[np.float64], sense: str) -> float:
+    def _safe_bound(
+        self, costs: NDArray[np.float64], duals: NDArray[np.float64], sense: str
+    ) -> float:
         """The bound that the duals prove by themselves, however inexact the solver was.
 
         For any multipliers y: ``max c x <= sum over rows of the worse of y*lower, y*upper  +  sum

@@ -14,10 +14,10 @@ from copy import copy
 import numpy as np
 from numpy.typing import NDArray
 
-from solver.stock import Ints, Numbers, Seat, Stock
 from solver.ledger import Ledger
 from solver.problem import Problem
 from solver.solution import Placement, Plan
+from solver.stock import Ints, Numbers, Seat, Stock
 from solver.workload import RESOURCES, Job, ResourceName, Role, Shape
 
 MANY = 1_000
@@ -220,9 +220,7 @@ class Packer:
         order = np.argsort(-total, kind="stable")
         for place in range(1, len(wanted) + 1):
             enough = max(
-                int(
-                    np.searchsorted(np.cumsum(np.bincount(group_of, weights=room)[order]), count)
-                )
+                int(np.searchsorted(np.cumsum(np.bincount(group_of, weights=room)[order]), count))
                 for (_, count), room in zip(wanted, rooms, strict=True)
             )
             if enough < len(order):
@@ -289,9 +287,7 @@ class Packer:
                     break
         return places
 
-    def _seat_on(
-        self, job: Job, n: int, shape: Shape, most: int, used: Counter[int]
-    ) -> list[Seat]:
+    def _seat_on(self, job: Job, n: int, shape: Shape, most: int, used: Counter[int]) -> list[Seat]:
         """Up to `most` seats on one node."""
         group = -1
         if job.spread is not None:

@@ -17,8 +17,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from solver.aggregate.packer import Packer
-from solver.stock import Floats, Ints, Numbers
 from solver.problem import Problem
+from solver.stock import Floats, Ints, Numbers
 from solver.workload import Job, LinkRule, Role, Shape
 
 MOST_SETS = 4

@@ -27,10 +27,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from solver.aggregate.lp import LinearProgram
-from solver.stock import NO_LIMIT, Ints, Stock
 from solver.ledger import Ledger
-from solver.problem import Problem, RoleKey
+from solver.problem import RoleKey
 from solver.queues import subtree
+from solver.stock import NO_LIMIT, Ints, Stock
 from solver.tiers import Ruler, Step, StepKind, age_weight_milli
 from solver.workload import Shape
 
@@ -40,6 +40,9 @@ ADMISSION: tuple[StepKind, ...] = ("started", "surplus", "cpu-only", "oldest")
 
 MOST_PATTERNS = 300
 """Patterns of whole gangs in one kind of group that are enumerated."""
+
+MOST_COLUMNS = 30_000
+"""Columns for shapes on classes; where there would be more, shapes are made coarser."""
 
 EXACT = 1e-9
 """What adding up floating-point numbers may lose of a bound that duals prove."""
@@ -72,7 +75,7 @@ class Relaxation:
     parts
         Job name to the column that says which part of it starts (gangs only).
     started
-        Role to the column that says how many of its replicas start.
+        Role to a column and a factor: their product is how many of its replicas start.
     """
 
     def __init__(self, ruler: Ruler, stock: Stock) -> None:
@@ -80,7 +83,7 @@ class Relaxation:
         self._stock = stock
         self.lp = LinearProgram()
         self.parts: dict[str, int] = {}
-        self.started: dict[RoleKey, int] = {}
+        self.started: dict[RoleKey, tuple[int, float]] = {}
         self._most = ruler.startable
         self._columns_of_jobs()
         self._capacity()
@@ -125,28 +128,34 @@ class Relaxation:
             for role in job.roles:
                 key = RoleKey(job.name, role.name)
                 most = self._most[key] if possible or not job.gang else 0
-                column = self.started[key] = self.lp.column(float(most))
-                if not job.gang:
+                if job.gang and role.min_replicas == role.replicas:
+                    part = self.parts[job.name]
+                    self.started[key] = (part, float(role.replicas))
+                    if most < role.replicas:
+                        self.lp.row([(part, 1.0)], upper=0.0)
                     continue
-                part = self.parts[job.name]
-                if role.min_replicas == role.replicas:
-                    self.lp.row([(column, 1.0), (part, -float(role.replicas))], 0.0, 0.0)
-                else:
+                column = self.lp.column(float(most))
+                self.started[key] = (column, 1.0)
+                if job.gang:
+                    part = self.parts[job.name]
                     self.lp.row([(column, 1.0), (part, -float(role.replicas))], upper=0.0)
                     self.lp.row([(column, 1.0), (part, -float(role.min_replicas))], lower=0.0)
 
     def _capacity(self) -> None:
-        roles: dict[Shape, list[int]] = defaultdict(list)
-        for _, role_key in ((job, RoleKey(job.name, r.name)) for job, r in self.problem.roles()):
-            shape = self.problem.role_by_key[role_key].shape
-            roles[shape].append(self.started[role_key])
-        classes = _classes(self._stock, list(roles))
+        shapes = list(dict.fromkeys(role.shape for _, role in self.problem.roles()))
+        classes = _classes(self._stock, shapes)
+        coarse = coarsened(shapes, MOST_COLUMNS // max(1, len(classes)))
+        roles: dict[Shape, dict[int, float]] = {}
+        for job, role in self.problem.roles():
+            column, factor = self.started[RoleKey(job.name, role.name)]
+            terms = roles.setdefault(coarse[role.shape], defaultdict(float))
+            terms[column] -= factor
         columns: dict[int, list[tuple[int, Shape]]] = defaultdict(list)
         for shape, started in roles.items():
-            room = self._stock.room(shape)
-            parts: list[tuple[int, float]] = [(column, -1.0) for column in started]
+            room = np.minimum(self._stock.room(shape), NO_LIMIT)
+            parts = list(started.items())
             for place, nodes in enumerate(classes):
-                most = int(np.minimum(room[nodes], NO_LIMIT).sum())
+                most = int(room[nodes].sum())
                 if most:
                     column = self.lp.column(float(min(most, NO_LIMIT)))
                     columns[place].append((column, shape))
@@ -271,13 +280,12 @@ class Relaxation:
                 continue
             names = subtree(self.problem.queues, queue.name)
             for resource, limit in queue.limit.items():
-                terms = {
-                    self.started[RoleKey(job.name, role.name)]: float(
-                        self.problem.amount(role.shape, resource)
-                    )
-                    for job, role in self.problem.roles()
-                    if job.queue in names and self.problem.amount(role.shape, resource)
-                }
+                terms: dict[int, float] = defaultdict(float)
+                for job, role in self.problem.roles():
+                    if job.queue in names:
+                        column, factor = self.started[RoleKey(job.name, role.name)]
+                        terms[column] += factor * self.problem.amount(role.shape, resource)
+                terms = {column: amount for column, amount in terms.items() if amount}
                 if terms:
                     used = ledger.used_below(queue.name, resource)
                     self.lp.row(terms, upper=float(max(0, limit - used)))
@@ -290,20 +298,46 @@ class Relaxation:
         for job, role in self.problem.roles():
             if job.priority != step.level:
                 continue
-            started = self.started[RoleKey(job.name, role.name)]
+            started, factor = self.started[RoleKey(job.name, role.name)]
             milli = self.problem.gpu_milli(role.shape) if role.shape.wants_gpu else 0
             if step.kind == "oldest":
-                terms[started] += age_weight_milli(self.problem, job, role.name)
+                terms[started] += factor * age_weight_milli(self.problem, job, role.name)
             elif step.kind == "cpu-only" and not role.shape.wants_gpu:
-                terms[started] += role.shape.cpu_milli
+                terms[started] += factor * role.shape.cpu_milli
             elif step.kind == "started" and not job.gang:
-                terms[started] += milli
+                terms[started] += factor * milli
             elif step.kind == "started":
                 terms[self.parts[job.name]] += milli * role.min_replicas
             elif step.kind == "surplus" and job.gang:
-                terms[started] += milli
+                terms[started] += factor * milli
                 terms[self.parts[job.name]] -= milli * role.min_replicas
         return {column: factor for column, factor in terms.items() if factor}
+
+
+def coarsened(shapes: Sequence[Shape], most: int) -> dict[Shape, Shape]:
+    """Shapes that ask for no more CPU and memory than the given ones, not many more than `most`.
+
+    Rounding requests down only lets more start, so a bound for the coarse shapes is one for the
+    problem. The steps are the same for each GPU of a replica, so that 8 GPUs lose no more than 1.
+    """
+    cpu_step, memory_step = 1, 1
+    found = {shape: shape for shape in shapes}
+    while len(set(found.values())) > max(most, 1) and memory_step < NO_LIMIT:
+        cpu_step = 500 if cpu_step == 1 else 2 * cpu_step
+        memory_step = 2048 if memory_step == 1 else 2 * memory_step
+        found = {
+            shape: replace(
+                shape,
+                cpu_milli=_down(shape.cpu_milli, cpu_step * max(1, shape.gpus)),
+                memory_mib=_down(shape.memory_mib, memory_step * max(1, shape.gpus)),
+            )
+            for shape in shapes
+        }
+    return found
+
+
+def _down(amount: int, step: int) -> int:
+    return amount // step * step
 
 
 @cache

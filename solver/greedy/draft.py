@@ -7,9 +7,9 @@ from collections.abc import Iterator, Sequence
 from typing import TypeVar
 
 from solver.greedy.board import Board, Seat
-from solver.ledger import Ledger
 from solver.greedy.regions import Path, Regions
 from solver.greedy.scoring import PlacementPolicy, Region
+from solver.ledger import Ledger
 from solver.problem import Problem, RoleKey
 from solver.solution import Placement, Plan
 from solver.workload import RESOURCES, Job, ResourceName, Role, SpreadRule

@@ -16,8 +16,8 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterable, Iterator
 
-from solver.ledger import Ledger
 from solver.greedy.orders import ItemT, Order
+from solver.ledger import Ledger
 from solver.problem import Problem
 from solver.workload import Job
 
