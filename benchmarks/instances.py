@@ -118,7 +118,8 @@ def _alike(size: Size) -> tuple[Node, ...]:
 
 
 def _mixed(size: Size, rng: Random) -> tuple[Node, ...]:
-    names, weights = zip(*MIXED, strict=True)
+    names = [name for name, _ in MIXED]
+    weights = [weight for _, weight in MIXED]
     machines: list[str] = []
     while len(machines) < size.nodes:
         machines += rng.choices(names, weights) * NODES_PER_RACK

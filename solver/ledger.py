@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from copy import copy
+from copy import deepcopy
 
 from solver.fair_share import held_by_queue
 from solver.metrics import dominant_share
@@ -37,10 +37,8 @@ class Ledger:
 
     def copy(self) -> Ledger:
         """The same usage, which goes its own way from here."""
-        twin = copy(self)
-        twin._used = {queue: dict(amounts) for queue, amounts in self._used.items()}
-        twin._total = {queue: dict(amounts) for queue, amounts in self._total.items()}
-        return twin
+        shared = {id(part): part for part in (self._problem, self._limited, self._by_shape)}
+        return deepcopy(self, shared)
 
     def amounts(self, shape: Shape) -> Amounts:
         """What one replica of the shape counts for."""

@@ -12,16 +12,19 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
+import numpy as np
+
 from solver import metrics
 from solver.cluster import GPU_MILLI, Node
 from solver.fit import capacity as fits_empty
-from solver.fit import fit, hosts, idle_allowed, refusals
+from solver.fit import hosts, idle_allowed, refusals
 from solver.problem import Problem, RoleKey
 from solver.queues import subtree
 from solver.result import FactValue, Pending
 from solver.room import Lift, Room, lifted, plain, room_for
 from solver.solution import Plan
 from solver.state import NodeState, States, apply, initial_states
+from solver.stock import Stock
 from solver.workload import RESOURCES, Job, Queue, ResourceName, Shape
 from topology.links import Link
 
@@ -72,6 +75,7 @@ class _Desk:
         self._tainted = any(taint.repels for node in problem.nodes for taint in node.taints)
         self._opened = Counter(_opened(node).kind for node in problem.nodes)
         self._after = apply(problem, self._before, plan.placements)
+        self._stock = Stock(problem, self._after)
 
     def explain(self, job: Job) -> Pending:
         waiting = _waiting(job, self._plan)
@@ -95,7 +99,8 @@ class _Desk:
         )
 
     def _room(self, states: States, job: Job) -> Room:
-        return room_for(self._problem, states, job, self._plan.by_job.get(job.name, ()))
+        stock = self._stock if states is self._after else None
+        return room_for(self._problem, states, job, self._plan.by_job.get(job.name, ()), stock)
 
     # -- impossible ---------------------------------------------------------------------------
 
@@ -173,7 +178,7 @@ class _Desk:
 
     def _tell_where(self, job: Job, rule: Lift, states: States) -> _Verdict:
         shape = _main_shape(self._problem, job)
-        free = _number(self._free(states, lifted_shape(job, rule, self._problem)))
+        free = _number(self._free(lifted_shape(job, rule, self._problem), states))
         facts: dict[str, FactValue] = {"free": free}
         match rule:
             case Lift.TAINT:
@@ -323,12 +328,12 @@ class _Desk:
             cpu_fits = self._room(self._after, lifted(job, [Lift.CPU])).fits
             return self._tell_scarce(job, Lift.MEMORY if cpu_fits else Lift.CPU, shape)
         needs = self._need(job, "gpu_milli") / GPU_MILLI
-        free = self._free(self._after, shape)
+        free = self._free(shape)
         if free < needs:
             text = f"wants {_number(needs)} GPUs; {_number(free)} free"
             return _Verdict("gpu-short", text, {"short": _number(needs - free)})
         placed = room.placed
-        best = self._best_node(self._after, shape)
+        best = self._best_node(shape)
         per_replica = _wish(replace(plain(job.roles[0]), cpu_milli=0, memory_mib=0))
         if job.min_replicas == 1:
             text = f"wants {per_replica} on one node; {_number(free)} free, at most {best} on one"
@@ -342,13 +347,9 @@ class _Desk:
     def _tell_scarce(self, job: Job, rule: Lift, shape: Shape) -> _Verdict:
         resource: ResourceName = "cpu_milli" if rule is Lift.CPU else "memory_mib"
         without = _main_shape(self._problem, lifted(job, [rule]))
-        lefts = [
-            left
-            for node in self._problem.nodes
-            if hosts(node, without) and fit(node, without, self._after[node.name])
-            if (left := _left(self._after[node.name], resource)) is not None
-        ]
-        most = max(lefts, default=0)
+        able = np.flatnonzero(self._stock.most(without))
+        lefts = (_left(self._stock.states[n], resource) for n in able)
+        most = max((left for left in lefts if left is not None), default=0)
         asked = self._problem.amount(shape, resource)
         where = "where its GPUs are free" if shape.wants_gpu else "on any node"
         text = (
@@ -361,11 +362,11 @@ class _Desk:
 
     def _facts(self, job: Job) -> dict[str, FactValue]:
         shape = _main_shape(self._problem, job)
-        free = self._free(self._after, shape)
+        free = self._free(shape)
         facts: dict[str, FactValue] = {
             "needs": _number(self._need(job, "gpu_milli") / GPU_MILLI),
             "free": _number(free),
-            "best_node_free": self._best_node(self._after, shape),
+            "best_node_free": self._best_node(shape),
         }
         if shape.gpu_models:
             mine, others = self._free_by_model(shape, self._after)
@@ -376,14 +377,16 @@ class _Desk:
         held = sum(len(p.gpus) * p.share_milli for p in self._plan.by_job.get(job.name, ()))
         return _number(held / GPU_MILLI)
 
-    def _free(self, states: States, shape: Shape) -> float:
-        """GPUs left on nodes that would host the shape."""
-        milli = sum(states[n.name].free_milli for n in self._problem.nodes if hosts(n, shape))
-        return milli / GPU_MILLI
+    def _free(self, shape: Shape, states: States | None = None) -> float:
+        """GPUs left on nodes that would host the shape, after the plan or in other states."""
+        stock = self._stock
+        if states is not None and states is not self._after:
+            stock = Stock(self._problem, states)
+        return int(stock.milli[stock.hosts(shape)].sum()) / GPU_MILLI
 
-    def _best_node(self, states: States, shape: Shape) -> FactValue:
-        free = [states[n.name].free_milli for n in self._problem.nodes if hosts(n, shape)]
-        return _number(max(free, default=0) / GPU_MILLI)
+    def _best_node(self, shape: Shape) -> FactValue:
+        free = self._stock.milli[self._stock.hosts(shape)]
+        return _number(int(free.max(initial=0)) / GPU_MILLI)
 
     def _at_turn(self, job: Job) -> States:
         """What the job would find if only those that rank before it had started.

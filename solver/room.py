@@ -11,11 +11,14 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
+import numpy as np
+
 from solver.cluster import Node, Toleration
 from solver.fit import fit, hosts, pick_gpus, share_milli_on
 from solver.problem import Problem
 from solver.solution import Placement
 from solver.state import NodeState, States
+from solver.stock import Stock
 from solver.workload import Job, LinkRule, Role, Shape
 
 
@@ -71,7 +74,13 @@ class Room:
     placed: dict[str, int]
 
 
-def room_for(problem: Problem, states: States, job: Job, started: Iterable[Placement] = ()) -> Room:
+def room_for(
+    problem: Problem,
+    states: States,
+    job: Job,
+    started: Iterable[Placement] = (),
+    stock: Stock | None = None,
+) -> Room:
     """Whether the job's minimum (one independent replica) fits into the states.
 
     Topology, spread, labels, taints, models, links, GPUs, CPU and memory are looked at; queue
@@ -81,10 +90,12 @@ def room_for(problem: Problem, states: States, job: Job, started: Iterable[Place
     ----------
     started
         Replicas of the job that are in place already, which a spread counts.
+    stock
+        The same states as arrays: then nodes without room are passed over at once.
     """
     names = [placement.node for placement in started]
     best = Room(False, {role.name: 0 for role in job.roles})
-    for region in _regions(problem, states, job):
+    for region in _regions(problem, states, job, stock):
         found = _fill(problem, region, job, names)
         if found.fits:
             return found
@@ -93,20 +104,29 @@ def room_for(problem: Problem, states: States, job: Job, started: Iterable[Place
     return best
 
 
-def _regions(problem: Problem, states: States, job: Job) -> Iterator[dict[Node, NodeState]]:
+def _regions(
+    problem: Problem, states: States, job: Job, stock: Stock | None
+) -> Iterator[dict[Node, NodeState]]:
     """What each place has left that could hold the whole job; islands of a node one by one."""
     rule = job.topology
+    nodes: Iterable[Node] = problem.nodes
+    if stock is not None:
+        room = sum(stock.room(role.shape) > 0 for role in job.roles)
+        nodes = [stock.nodes[int(n)] for n in np.flatnonzero(room)]
     if rule is None or not rule.required:
-        yield {node: states[node.name] for node in problem.nodes}
+        yield {node: states[node.name] for node in nodes}
     elif rule.within == "island":
-        for node in problem.nodes:
+        for node in nodes:
             for part in node.topology.parts:
                 state = states[node.name]
                 left = (m if gpu in part else 0 for gpu, m in enumerate(state.gpu_left))
                 yield {node: replace(state, gpu_left=tuple(left))}
     else:
-        for nodes in problem.groups[rule.within].values():
-            yield {node: states[node.name] for node in nodes}
+        groups: dict[tuple[str, ...], dict[Node, NodeState]] = {}
+        for node in nodes:
+            group = node.group(rule.within, problem.levels)
+            groups.setdefault(group, {})[node] = states[node.name]
+        yield from groups.values()
 
 
 def _fill(

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from solver.cluster import GPU_MILLI, HOSTNAME, Node
 from solver.fit import fit, hosts, pick_least_lossy, share_milli_on
 from solver.problem import Problem
-from solver.state import NodeState, initial_states
+from solver.state import NodeState, States, initial_states
 from solver.workload import LinkRule, Shape
 
 Ints = NDArray[np.int64]
@@ -39,7 +39,7 @@ class Seat:
 
 
 class Stock:
-    """The nodes of a problem with what is left of them.
+    """The nodes of a problem with what is left of them: after the running work, or in `states`.
 
     Attributes
     ----------
@@ -47,10 +47,10 @@ class Stock:
         By node: fully idle GPUs, GPU-milli, milli-CPU and MiB left.
     """
 
-    def __init__(self, problem: Problem) -> None:
+    def __init__(self, problem: Problem, states: States | None = None) -> None:
         self.problem = problem
         self.nodes: Sequence[Node] = problem.nodes
-        states = initial_states(problem)
+        states = initial_states(problem) if states is None else states
         self.states: list[NodeState] = [states[node.name] for node in problem.nodes]
         self.idle: Ints = np.array([len(s.idle_gpus) for s in self.states], dtype=np.int64)
         self.milli: Ints = np.array([s.free_milli for s in self.states], dtype=np.int64)
@@ -65,7 +65,7 @@ class Stock:
         self._uniform = np.array([k.topology.is_uniform for k in self._kinds], dtype=bool)
         self._hosting: dict[Shape, NDArray[np.bool_]] = {}
         self._groups: dict[str, Numbers] = {}
-        self._journal: list[tuple[int, NodeState]] = []
+        self.forget()
 
     def group_of(self, level: str) -> Numbers:
         """The number of the group of a level that each node is in."""
@@ -84,8 +84,18 @@ class Stock:
         twin.states = list(self.states)
         twin.idle, twin.milli = self.idle.copy(), self.milli.copy()
         twin.cpu, twin.memory = self.cpu.copy(), self.memory.copy()
-        twin._journal = []
+        twin.forget()
         return twin
+
+    def forget(self) -> None:
+        """What was done so far cannot be rolled back any more."""
+        self._journal: list[tuple[int, NodeState]] = []
+
+    def hosts(self, shape: Shape) -> NDArray[np.bool_]:
+        """Nodes that would take the shape when empty."""
+        if any(key == HOSTNAME for key, _ in shape.node_selector):
+            return np.array([hosts(node, shape) for node in self.nodes], dtype=bool)
+        return np.array([hosts(kind, shape) for kind in self._kinds], dtype=bool)[self.kind_of]
 
     def hosting(self, shape: Shape) -> NDArray[np.bool_]:
         """Nodes that would take the shape when empty, were it not for its CPU and memory."""

@@ -1,4 +1,4 @@
-r"""Bounds for the tiers of cost: a linear program over blocks, the parts of gangs that share a node.
+r"""Bounds for the tiers of cost: a linear program over blocks, parts of gangs that share a node.
 
 A gang that puts k replicas of g GPUs on one node takes a *block* of ``k * g`` GPUs there. With
 ``y[t, k, c]`` blocks of k replicas of gangs of type t (as many GPUs, replicas and nodes that host
@@ -97,6 +97,9 @@ class BlockProgram:
         self._lp = program.lp
         self._stock = stock
         self._fewest = FewestGroups(self._problem)
+        self._block_columns: dict[GangType, list[tuple[int, int]]] | None = None
+        self._node_types: dict[GangType, list[tuple[Job, Role]]] = {}
+        self._patterns: list[tuple[NDArray[np.intp], list[tuple[Partition, int]]]] = []
 
     def bound(self, step: Step, time_s: float) -> int | None:
         """What no plan that keeps the steps before can undercut; None where nothing is known."""
@@ -197,12 +200,11 @@ class BlockProgram:
 
     def _blocks(self) -> dict[GangType, list[tuple[int, int]]]:
         """By type: (replicas, column) of its blocks; builds the rows the first time."""
-        if hasattr(self, "_block_columns"):
+        if self._block_columns is not None:
             return self._block_columns
         lp, stock = self._lp, self._stock
         types = self._node_types = self._types("node")
         columns: dict[GangType, list[tuple[int, int]]] = {kind: [] for kind in types}
-        self._patterns: list[tuple[NDArray[np.intp], list[tuple[Partition, int]]]] = []
         for nodes in self._node_classes():
             idle = int(stock.idle[nodes[0]])
             by_size: dict[int, list[tuple[int, float]]] = defaultdict(list)

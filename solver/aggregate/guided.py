@@ -307,7 +307,8 @@ def wish_of(ruler: Ruler, program: Relaxation, left_s: Callable[[], float]) -> W
         found = program.bound(step, left_s())
         if found is None:
             return None
-        program.keep(step, math.floor(found.value * (1 - 1e-7)))
+        # No more than what a plan may have: the program's value can lie above all whole ones.
+        program.keep(step, min(found.bound, math.floor(found.value * (1 - 1e-7))))
         worth.append(found.bound)
         for job in problem.jobs:
             if job.priority == step.level and job.gang:

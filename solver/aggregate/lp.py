@@ -5,12 +5,16 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import highspy
 import numpy as np
 from numpy.typing import NDArray
 
 INFINITY = math.inf
+
+_Solver = highspy.Highs.__bases__[0]
+"""HiGHS itself: the class around it greets on standard output before it can be hushed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +37,7 @@ class LinearProgram:
         self._value: list[float] = []
         self._row_lower: list[float] = []
         self._row_upper: list[float] = []
-        self._solver: highspy.Highs | None = None
+        self._solver: Any | None = None
 
     @property
     def n_columns(self) -> int:
@@ -140,7 +144,7 @@ class LinearProgram:
             gains = np.where(reduced > 0, reduced * high, np.where(reduced < 0, reduced * low, 0.0))
         return sign * float(rows + gains.sum())
 
-    def _loaded(self) -> highspy.Highs:
+    def _loaded(self) -> Any:  # noqa: ANN401 - HiGHS has no types of its own
         if self._solver is None:
             lp = highspy.HighsLp()
             lp.num_col_ = self.n_columns
@@ -154,7 +158,7 @@ class LinearProgram:
             lp.a_matrix_.start_ = np.array(self._starts)
             lp.a_matrix_.index_ = np.array(self._index)
             lp.a_matrix_.value_ = np.array(self._value)
-            self._solver = highspy.Highs()
+            self._solver = _Solver()
             self._solver.setOptionValue("output_flag", False)
             self._solver.setOptionValue("threads", 1)
             self._solver.passModel(lp)

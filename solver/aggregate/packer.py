@@ -312,15 +312,26 @@ class Packer:
         if shape.gpus:
             left = (idle - shape.gpus * count).astype(np.float64)
             rich = (spare_cpu + spare_memory) / np.maximum(idle, 1)
-            return left * 1e4 + rich
+            return np.asarray(left * 1e4 + rich, dtype=np.float64)
         if shape.wants_gpu:
             return stock.milli[nodes].astype(np.float64)
-        return idle * 1e4 + spare_cpu
+        return np.asarray(idle * 1e4 + spare_cpu, dtype=np.float64)
 
     def _fill_island(self, job: Job, counts: Mapping[str, int], nodes: Numbers) -> Seats | None:
         """The whole job on one NVLink island (or one GPU that is in none) of one of the nodes."""
-        before = [p for seats in self.seats.get(job.name, {}).values() for p in seats]
-        for n in map(int, nodes):
+        before: list[Seat] = []
+        if job.gang:
+            before = [p for seats in self.seats.get(job.name, {}).values() for p in seats]
+        able = np.ones(len(nodes), dtype=bool)
+        if job.spread is not None:
+            group_of = self.group_of(job.spread.over)[nodes]
+            used = self._used_of_spread(job)
+            most = job.spread.max_per - sum(counts.values())
+            able = np.array([used[int(group)] <= most for group in group_of], dtype=bool)
+        for role in job.roles:
+            if counts.get(role.name):
+                able &= self.stock.room(role.shape)[nodes] > 0
+        for n in map(int, nodes[able]):
             for gpus in self._islands(n):
                 if any(not gpus.issuperset(seat.gpus) for seat in before):
                     continue

@@ -253,7 +253,7 @@ class _Table:
         good = (self._gpus == self._gpus[mine]) & (node != node[mine])
         good &= (saves_cpu >= short_cpu) & (saves_memory >= short_memory)
         good &= (stock.cpu[node] >= saves_cpu) & (stock.memory[node] >= saves_memory)
-        job, role, _ = self._at[mine]
+        _, role, _ = self._at[mine]
         good &= stock.hosting(role.shape)[node]
         at = np.flatnonzero(good)
         if not len(at):

@@ -209,7 +209,7 @@ class Relaxation:
             for part in parts:
                 counts[part] -= 1.0
             terms = list(counts.items())
-            for kind in np.flatnonzero(room >= replicas):
+            for kind in map(int, np.flatnonzero(room >= replicas)):
                 most = float(many[kind] * (room[kind] // replicas))
                 column = lp.column(min(most, float(len(parts))))
                 terms.append((column, 1.0))
@@ -384,7 +384,8 @@ def _usable(
     if any(amount(s) and not s.gpus for _, s in columns):
         return left
     richest = max(amount(s) / s.gpus for _, s in columns if s.gpus)
-    return np.minimum(left, np.floor(idle * richest).astype(np.int64))
+    usable: Ints = np.minimum(left, np.floor(idle * richest).astype(np.int64))
+    return usable
 
 
 def _classes(stock: Stock, shapes: Sequence[Shape]) -> list[NDArray[np.intp]]:
