@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 import sys
 import traceback
@@ -98,6 +99,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
     """Run one command and leave with its exit code."""
     words = list(sys.argv[1:] if arguments is None else arguments)
     debug = "--debug" in words
+    # A standard stream that was closed (``>&-``) is None: nobody listens, so nothing is said.
+    nobody = io.TextIOWrapper(io.FileIO(os.devnull, "w"))
+    sys.stdout, sys.stderr = sys.stdout or nobody, sys.stderr or nobody
     try:
         words = [word for word in words if word != "--debug"]
         code = app(words, prog_name="unstrand", standalone_mode=False)

@@ -82,5 +82,5 @@ def duration_s(text: str) -> float:
     except QuantityError as error:
         raise typer.BadParameter(f'"{text}": {error}', param_hint="--time-limit") from error
     if not limit_s:
-        raise typer.BadParameter("a search needs time, at least 1s", param_hint="--time-limit")
+        raise typer.BadParameter("a search needs time, more than 0s", param_hint="--time-limit")
     return limit_s

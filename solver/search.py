@@ -16,7 +16,7 @@ from enum import StrEnum
 from ortools.sat.python import cp_model
 
 from solver.interrupts import held
-from solver.linear import Expr
+from solver.linear import Expr, NumbersTooLargeError
 
 DEFAULT_WORKERS = 8
 """CP-SAT's strategies complement each other: fewer than eight lose more than two cores gain."""
@@ -102,6 +102,8 @@ def search(
         CP-SAT says that the model is invalid: we made a mistake.
     NoSolutionError
         It is infeasible: a mistake too, if it is to contain a known plan.
+    NumbersTooLargeError
+        Sums in it may exceed 64 bits.
     """
     if sense == "max":
         model.maximize(objective)
@@ -128,7 +130,10 @@ def search(
     if status == cp_model.INFEASIBLE:
         raise NoSolutionError("CP-SAT: the model has no solution")
     if status == cp_model.MODEL_INVALID:
-        raise ModelError(f"CP-SAT: invalid model: {model.validate()}")
+        fault = model.validate()
+        if "overflow" in fault:
+            raise NumbersTooLargeError
+        raise ModelError(f"CP-SAT: invalid model: {fault[:300]}")
     found = status in (cp_model.OPTIMAL, cp_model.FEASIBLE)
     return Outcome(
         found=found,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -77,6 +78,7 @@ def compile_spec(loaded: LoadedSpec) -> CompiledSpec:
         # A safety net: what it finds should have been found above, with its place.
         found = [SpecFault(file=loaded.file, rule=fault) for fault in error.faults]
         raise SpecErrors(found) from error
+    notes += _overcommitted(problem)
     return CompiledSpec(problem=problem, options=_options(loaded), notes=tuple(notes))
 
 
@@ -122,7 +124,7 @@ def _rule_faults(loaded: LoadedSpec) -> Iterator[SpecFault]:
             hint = "Add gpus or gpu_memory"
             yield loaded.fault(path, "stranded GPUs are relative to work with GPUs", hint)
     if spec.solve.time_limit is not None and not spec.solve.time_limit:
-        hint = "Write at least 1s"
+        hint = "Write 1s or more"
         yield loaded.fault(("solve", "time_limit"), "a search needs time", hint)
     if spec.solve.deterministic_limit is not None and not spec.solve.deterministic_limit:
         yield loaded.fault(("solve", "deterministic_limit"), "a search needs time")
@@ -172,3 +174,23 @@ def _notes(loaded: LoadedSpec, machines: Machines) -> list[str]:
         hint = did_you_mean(model, models)
         notes.append(f"no node has a GPU of model {model}" + (f". {hint}" if hint else ""))
     return notes
+
+
+def _overcommitted(problem: Problem) -> list[str]:
+    """Nodes whose running work asks for more CPU or memory than there is: no fault, but odd."""
+    cpu_milli: Counter[str] = Counter()
+    memory_mib: Counter[str] = Counter()
+    for replica in (replica for job in problem.running for replica in job.replicas):
+        cpu_milli[replica.node] += replica.cpu_milli
+        memory_mib[replica.node] += replica.memory_mib
+    found = []
+    for node in problem.nodes:
+        missing = []
+        if node.cpu_milli is not None and cpu_milli[node.name] > node.cpu_milli:
+            missing.append(f"{(cpu_milli[node.name] - node.cpu_milli) / 1000:g} cores")
+        if node.memory_mib is not None and memory_mib[node.name] > node.memory_mib:
+            missing.append(f"{memory_mib[node.name] - node.memory_mib:,} MiB")
+        if missing:
+            more = " and ".join(missing)
+            found.append(f"{node.name}: running work asks for {more} more than there is")
+    return found

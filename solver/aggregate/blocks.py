@@ -3,10 +3,11 @@ r"""Bounds for the tiers of cost: a linear program over blocks, parts of gangs t
 A gang that puts k replicas of g GPUs on one node takes a *block* of ``k * g`` GPUs there. With
 ``y[t, k, c]`` blocks of k replicas of gangs of type t (as many GPUs, replicas and nodes that host
 them) on nodes of class c, and ``z[c, p]`` nodes of the class that are split into blocks by pattern
-p (a partition of at most its idle GPUs)::
+p (a partition of at most its idle GPUs), and ``g[t, w]`` gangs that are cut in the way w (a
+partition of their replicas; for gangs that start whole)::
 
     sum_{k, c} k * y[t, k, c] = replicas of type t that start
-    sum_{k, c} ceil(k / q) * y[t, k, c] >= sum over gangs of ceil(replicas / q) * s      q = 2, 3, …
+    sum_c y[t, k, c] = sum_w (parts of k replicas in w) * g[t, w],  sum_w g[t, w] = gangs of t
     sum_{t, k: k*g = b} y[t, k, c] <= sum_p (blocks of b GPUs in p) * z[c, p]      for every b
     sum_p z[c, p] = nodes of class c
 
@@ -232,21 +233,22 @@ class BlockProgram:
     def _tie(
         self, kind: GangType, members: list[tuple[Job, Role]], blocks: list[tuple[int, int]]
     ) -> None:
-        """Blocks add up to what starts; gangs of fixed size cannot span fractions of nodes."""
+        """Blocks add up to what starts; those of gangs of fixed size, to whole gangs."""
         lp = self._lp
         lp.row([*((c, float(k)) for k, c in blocks), *self._started(members)], 0.0, 0.0)
         if kind.fewest is None or kind.least != kind.replicas:
             return
+        by_size: dict[int, list[tuple[int, float]]] = defaultdict(list)
+        for k, column in blocks:
+            by_size[k].append((column, 1.0))
+        cuts = partitions(kind.replicas, max(by_size, default=0))
+        whole = [(c, lp.column(float(len(members)))) for c in cuts if sum(c) == kind.replicas]
         parts: Counter[int] = Counter(self._program.parts[job.name] for job, _ in members)
-        for q in range(2, max((k for k, _ in blocks), default=0) + 1):
-            whole = math.ceil(kind.replicas / q)
-            lp.row(
-                [
-                    *((column, float(-(-k // q))) for k, column in blocks),
-                    *((part, -float(whole * count)) for part, count in parts.items()),
-                ],
-                lower=0.0,
-            )
+        gangs = [(part, -float(count)) for part, count in parts.items()]
+        lp.row([*((column, 1.0) for _, column in whole), *gangs], 0.0, 0.0)
+        for k, terms in by_size.items():
+            used = [(column, -float(cut.count(k))) for cut, column in whole if k in cut]
+            lp.row([*terms, *used], 0.0, 0.0)
 
     def _node_classes(self) -> list[NDArray[np.intp]]:
         """Nodes by idle GPUs and by the types that they host."""

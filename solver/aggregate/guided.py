@@ -17,6 +17,7 @@ import numpy as np
 from solver.aggregate.consolidate import Consolidator
 from solver.aggregate.packer import Packer
 from solver.aggregate.polish import Polisher
+from solver.aggregate.regroup import Regrouper
 from solver.aggregate.relaxation import ADMISSION, Relaxation
 from solver.problem import Problem
 from solver.stock import Stock
@@ -163,6 +164,7 @@ class Guide:
         """The same jobs as in the best packing on fewer groups of nodes."""
         if self.best is not None:
             Consolidator(self.best, self._seed, self._hungry).run(deadline_s, rounds)
+            Regrouper(self.best, self._seed).run(deadline_s, rounds)
 
     def _contested(self, packer: Packer, wish: Wish) -> list[Job] | None:
         """Gangs of the first level that falls short of the wish, and of those below it."""

@@ -8,8 +8,9 @@ memory for each idle GPU, because what is rich in them is what hungry replicas w
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from copy import copy
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,6 +26,24 @@ MANY = 1_000
 
 Seats = dict[str, list[Seat]]
 """Where the replicas of one job sit, by role."""
+
+
+@dataclass(frozen=True, slots=True)
+class Move:
+    """The replicas of one role that sit on some nodes are to sit elsewhere.
+
+    Parameters
+    ----------
+    away_from
+        Numbers of the nodes that they leave.
+    to
+        Numbers of the nodes that they go to, one for each replica.
+    """
+
+    job: Job
+    role: Role
+    away_from: frozenset[int]
+    to: tuple[int, ...]
 
 
 class Packer:
@@ -358,3 +377,30 @@ class Packer:
             for seat in seats.get(role.name, ()):
                 self.stock.put(role.shape, seat)
         self._book(job, {name: list(places) for name, places in seats.items()})
+
+    def move(self, moves: Sequence[Move]) -> bool:
+        """Let replicas change places: all of them, or nothing changes."""
+        before = [(m, list(self.seats[m.job.name][m.role.name])) for m in moves]
+        for move, places in before:
+            for seat in places:
+                if seat.node in move.away_from:
+                    self.stock.give_back(move.role.shape, seat)
+        mark = self.stock.mark()
+        seated: list[list[Seat]] = [[] for _ in moves]
+        # The largest first: they are the ones that find the best GPUs of a node taken.
+        for at in sorted(range(len(moves)), key=lambda at: -moves[at].role.shape.gpus):
+            for n in moves[at].to:
+                taken = self.stock.seat(n, moves[at].role.shape)
+                if taken is None:
+                    self.stock.roll_back(mark)
+                    for move, places in before:
+                        for old in places:
+                            if old.node in move.away_from:
+                                self.stock.put(move.role.shape, old)
+                    return False
+                seated[at].append(taken)
+        self.changes += 1
+        for (move, places), new in zip(before, seated, strict=True):
+            stay = [seat for seat in places if seat.node not in move.away_from]
+            self.seats[move.job.name][move.role.name] = [*stay, *new]
+        return True

@@ -19,6 +19,7 @@ from solver.cpsat.extract import extract_plan
 from solver.cpsat.model import LOOKS_AT_NODES, PlacementModel
 from solver.cpsat.variables import BuildTimeoutError
 from solver.interrupts import held
+from solver.linear import NumbersTooLargeError
 from solver.options import SolveOptions
 from solver.problem import Problem
 from solver.progress import Progress, ProgressListener
@@ -116,6 +117,12 @@ class _Run:
                 self._notes.append(
                     f"{_name(step)}: the model that knows every node{size} is too large for the "
                     "time limit; from there on values are those of the best plan so far"
+                )
+                return
+            except NumbersTooLargeError:
+                self._notes.append(
+                    f"{_name(step)}: amounts or weights of the spec are too large to count with in "
+                    "64 bits; from there on values are those of the best plan so far"
                 )
                 return
 

@@ -136,7 +136,7 @@ def _duration(value: object) -> Fraction:
 def _gpu_request(value: object) -> Fraction:
     amount = _quantity(value)
     if amount.denominator != 1 and amount > Fraction(999, 1000):
-        refuse("whole GPUs, or one share below 1", "A share has at most three decimals")
+        refuse("whole GPUs, or one share below 1", "A share is at most 0.999")
     if amount > MAX_COUNT:
         refuse(f"at most {MAX_COUNT} GPUs")
     return amount

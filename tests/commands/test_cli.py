@@ -75,7 +75,7 @@ def test_no_verb_is_a_usage_error():
         (["solve", "x", "--ouptut", "json"], "--ouptut"),
         (["solve", "x", "--output", "xml"], "xml"),
         (["solve", "x", "--time-limit", "10"], "Write 10s"),
-        (["solve", "x", "--time-limit", "0"], "at least 1s"),
+        (["solve", "x", "--time-limit", "0"], "more than 0s"),
         (["solve", "x", "--max-size", "huge"], "huge"),
         (["solve", "x", "--workers", "0"], "workers"),
         (["solve", "x", "--policy", "best-fti"], "best-fit"),

@@ -42,7 +42,7 @@ def test_faults_go_to_stderr_one_line_each_and_the_exit_code_is_3(bad):
     assert done.err.splitlines() == [
         f'{bad}:1:29: cluster.nodes[n]: "gpuz": unknown key. Did you mean "gpus"?',
         f"{bad}:2:24: jobs[j].gpus: 1.5: whole GPUs, or one share below 1. "
-        "A share has at most three decimals",
+        "A share is at most 0.999",
     ]
 
 
@@ -73,7 +73,7 @@ def test_programs_get_the_faults_as_objects_and_people_still_get_the_lines(bad):
         "path": "jobs[j].gpus",
         "value": "1.5",
         "rule": "whole GPUs, or one share below 1",
-        "hint": "A share has at most three decimals",
+        "hint": "A share is at most 0.999",
     }
 
 

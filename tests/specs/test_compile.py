@@ -419,3 +419,9 @@ def test_a_model_that_no_node_has_is_answered_with_a_near_one():
     ).notes
 
     assert notes == ('no node has a GPU of model H100-800GB. Did you mean "H100-80GB"?',)
+
+
+def test_running_work_that_asks_for_more_than_its_node_has_is_said():
+    result = running_of("replicas: [{node: n, gpus: [0], cpu: 65, memory: 513Gi}]")
+
+    assert result.notes == ("n: running work asks for 1 cores and 1,024 MiB more than there is",)

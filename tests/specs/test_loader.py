@@ -221,8 +221,7 @@ def test_a_wrong_value_of_a_node_is_said_with_its_place(entry, path, value, rule
     [
         (
             "gpus: @1.5",
-            "jobs[j].gpus: 1.5: whole GPUs, or one share below 1. "
-            "A share has at most three decimals",
+            "jobs[j].gpus: 1.5: whole GPUs, or one share below 1. A share is at most 0.999",
         ),
         ("gpus: @-1", "jobs[j].gpus: -1: an amount cannot be negative"),
         ("gpus: @.nan", "jobs[j].gpus: .nan: an amount is a finite number"),

@@ -567,7 +567,7 @@ def test_a_gpu_cut_into_mig_instances_cannot_be_held_whole():
         (
             "solve: {time_limit: @0s}",
             "solve.time_limit",
-            "0s: a search needs time. Write at least 1s",
+            "0s: a search needs time. Write 1s or more",
         ),
         ("solve: {workers: @atuo}", "solve.workers", '"atuo": one of auto. Did you mean "auto"?'),
         ("solve: {gap: @-1}", "solve.gap", "-1: a finite number, not negative, is wanted here"),

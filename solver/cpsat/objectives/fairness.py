@@ -13,6 +13,7 @@ ordered weighted averaging objective", EJOR 2003).
 from __future__ import annotations
 
 from functools import partial
+from math import gcd
 
 from ortools.sat.python import cp_model
 
@@ -20,7 +21,7 @@ from solver import metrics
 from solver.cpsat.usage import held_usage, new_usage
 from solver.cpsat.variables import Variables
 from solver.cpsat.view import PlanView
-from solver.linear import Expr, total, weighted
+from solver.linear import LARGEST, Expr, NumbersTooLargeError, total, weighted
 from solver.metrics import SHARE_SCALE
 from solver.workload import RESOURCES, ResourceName
 
@@ -120,9 +121,13 @@ class FairShares:
             held = held_usage(variables, queue_name, resource, level)
             beyond = held - queue.quota.get(resource, 0)
             new = new_usage(variables, queue_name, resource, level)
-            scaled = [(share, capacity * queue.weight), (new, -SHARE_SCALE)]
+            # Only the ratio counts, and smaller numbers stay clear of 64 bits.
+            common = gcd(capacity * queue.weight, SHARE_SCALE)
+            factor, scale = capacity * queue.weight // common, SHARE_SCALE // common
+            if abs(beyond * scale) > LARGEST:
+                raise NumbersTooLargeError
             variables.model.add_linear_constraint(
-                weighted(scaled), cp_model.INT_MIN, beyond * SHARE_SCALE
+                weighted([(share, factor), (new, -scale)]), cp_model.INT_MIN, beyond * scale
             ).only_enforce_if(chosen)
         variables.model.add_exactly_one(choices)
         return share
