@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import pytest
+from ortools.sat.python import cp_model
+
 from solver.cpsat import lexicographic
+from solver.linear import NumbersTooLargeError, weighted
 from solver.options import SolveOptions
 from solver.search import Outcome, search
 from solver.tiers import Ruler
@@ -66,3 +70,28 @@ def test_a_plan_that_starts_more_may_span_more_groups(monkeypatch):
     assert values == ruler.measure(more)
     for step, value, bound in zip(ruler.steps, values, improved.bounds, strict=True):
         assert not step.better(value, bound), step
+
+
+def test_amounts_beyond_64_bits_end_with_the_best_plan_so_far():
+    story = Scenario(shuffle=False)
+    for n in range(5):
+        story.node(f"n{n}", gpus=8, cpu=999_999_937 * 10**6)
+    story.queue("heavy", weight=999_983).queue("light", weight=1)
+    story.job("a", queue="heavy", gang=False, replicas=30, gpus=1, cpu=9_999_991)
+    story.job("b", queue="light", replicas=3, gpus=8)
+    problem = story.problem()
+    ruler = Ruler(problem)
+
+    improved = lexicographic.improve(problem, ruler, plan(), SolveOptions(workers=1))
+
+    assert not verify(problem, improved.plan)
+    assert any("too large to count with" in note for note in improved.notes)
+
+
+def test_coefficients_beyond_64_bits_are_refused_by_name():
+    x = cp_model.CpModel().new_bool_var("x")
+
+    with pytest.raises(NumbersTooLargeError):
+        weighted([(x, 2**60)])
+    with pytest.raises(NumbersTooLargeError):
+        weighted([(x, 1), (2**40, 2**20)])
