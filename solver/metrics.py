@@ -140,7 +140,7 @@ class FewestGroups:
 
     def __init__(self, problem: Problem) -> None:
         self._problem = problem
-        self._tables: dict[tuple[Shape, str], list[int]] = {}
+        self._tables: dict[tuple[Shape, str], list[tuple[int, int]]] = {}
         self._compositions: dict[str, Counter[frozenset[tuple[Node, int]]]] = {}
 
     def __call__(self, shape: Shape, level: str, replicas: int) -> int:
@@ -149,26 +149,28 @@ class FewestGroups:
         Where even the whole empty cluster cannot hold them, all groups that hold any.
         """
         left, groups = replicas, 0
-        for holds in self._capacities(shape, level):
+        for holds, alike in self._capacities(shape, level):
             if left <= 0:
                 break
-            left -= holds
-            groups += 1
+            taken = min(alike, -(-left // holds))
+            left -= taken * holds
+            groups += taken
         return groups
 
-    def _capacities(self, shape: Shape, level: str) -> list[int]:
+    def _capacities(self, shape: Shape, level: str) -> list[tuple[int, int]]:
+        """Replicas that groups hold, with how many groups hold as many; most first."""
         key = (shape, level)
         if key not in self._tables:
-            sums: list[int] = []
+            sums: Counter[int] = Counter()
             if any(label == HOSTNAME for label, _ in shape.node_selector):
                 groups = self._problem.groups[level].values()
-                sums = [sum(capacity(n, shape) for n in nodes) for nodes in groups]
+                sums.update(sum(capacity(n, shape) for n in nodes) for nodes in groups)
             else:
                 takes = {kind: capacity(kind, shape) for kind in self._kinds}
                 for kinds, groups_alike in self._alike(level).items():
                     holds = sum(count * takes[kind] for kind, count in kinds)
-                    sums += [holds] * groups_alike
-            self._tables[key] = sorted((c for c in sums if c), reverse=True)
+                    sums[holds] += groups_alike
+            self._tables[key] = sorted(((c, n) for c, n in sums.items() if c), reverse=True)
         return self._tables[key]
 
     @cached_property

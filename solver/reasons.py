@@ -8,7 +8,7 @@ one helps, it is a matter of amounts: ``gpu-short``, ``gpu-fragmented``, ``cpu-s
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
@@ -24,7 +24,7 @@ from solver.result import FactValue, Pending
 from solver.room import Lift, Room, lifted, plain, room_for
 from solver.solution import Plan
 from solver.state import NodeState, States, apply, initial_states
-from solver.stock import Stock
+from solver.stock import Seat, Stock
 from solver.workload import RESOURCES, Job, Queue, ResourceName, Shape
 from topology.links import Link
 
@@ -38,7 +38,9 @@ def pending(problem: Problem, plan: Plan) -> tuple[Pending, ...]:
     if not waiting:
         return ()
     desk = _Desk(problem, plan)
-    return tuple(desk.explain(job) for job in waiting)
+    # In the order of their turns, so that what they find at theirs only ever gets less.
+    answers = {job.name: desk.explain(job) for job in sorted(waiting, key=desk.rank)}
+    return tuple(answers[job.name] for job in waiting)
 
 
 def _left_over(job: Job, plan: Plan) -> bool:
@@ -72,10 +74,15 @@ class _Desk:
         self._problem = problem
         self._plan = plan
         self._before = initial_states(problem)
+        self._number = {node.name: number for number, node in enumerate(problem.nodes)}
         self._tainted = any(taint.repels for node in problem.nodes for taint in node.taints)
         self._opened = Counter(_opened(node).kind for node in problem.nodes)
         self._after = apply(problem, self._before, plan.placements)
         self._stock = Stock(problem, self._after)
+        self._turn = dict(self._before)
+        self._turn_stock = Stock(problem, self._turn)
+        ranked = ((self.rank(problem.job_by_name[p.job]), p) for p in plan.placements)
+        self._coming = deque(sorted(ranked, key=lambda pair: pair[0]))
 
     def explain(self, job: Job) -> Pending:
         waiting = _waiting(job, self._plan)
@@ -99,8 +106,11 @@ class _Desk:
         )
 
     def _room(self, states: States, job: Job) -> Room:
-        stock = self._stock if states is self._after else None
-        return room_for(self._problem, states, job, self._plan.by_job.get(job.name, ()), stock)
+        started = self._plan.by_job.get(job.name, ())
+        return room_for(self._problem, states, job, started, self._stock_of(states))
+
+    def _stock_of(self, states: States) -> Stock:
+        return self._stock if states is self._after else self._turn_stock
 
     # -- impossible ---------------------------------------------------------------------------
 
@@ -379,9 +389,7 @@ class _Desk:
 
     def _free(self, shape: Shape, states: States | None = None) -> float:
         """GPUs left on nodes that would host the shape, after the plan or in other states."""
-        stock = self._stock
-        if states is not None and states is not self._after:
-            stock = Stock(self._problem, states)
+        stock = self._stock if states is None else self._stock_of(states)
         return int(stock.milli[stock.hosts(shape)].sum()) / GPU_MILLI
 
     def _best_node(self, shape: Shape) -> FactValue:
@@ -393,13 +401,16 @@ class _Desk:
 
         Replicas of its own that start are independent of those that wait, and come first too.
         """
-        rank = self._rank(job)
-        earlier = [
-            p for p in self._plan.placements if self._rank(self._problem.job_by_name[p.job]) <= rank
-        ]
-        return apply(self._problem, self._before, earlier)
+        rank = self.rank(job)
+        while self._coming and self._coming[0][0] <= rank:
+            _, p = self._coming.popleft()
+            shape = self._problem.role_by_key[RoleKey(p.job, p.role)].shape
+            number = self._number[p.node]
+            self._turn_stock.put(shape, Seat(number, p.gpus, p.share_milli))
+            self._turn[p.node] = self._turn_stock.states[number]
+        return self._turn
 
-    def _rank(self, job: Job) -> tuple[int, int]:
+    def rank(self, job: Job) -> tuple[int, int]:
         members = self._problem.start_groups.get(job.start_group or "", (job,))
         oldest = min(self._problem.position[member.name] for member in members)
         return (-max(member.priority for member in members), oldest)
