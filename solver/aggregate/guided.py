@@ -10,7 +10,6 @@ import math
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from random import Random
 
 import numpy as np
 
@@ -19,6 +18,7 @@ from solver.aggregate.packer import Packer
 from solver.aggregate.polish import Polisher
 from solver.aggregate.regroup import Regrouper
 from solver.aggregate.relaxation import ADMISSION, Relaxation
+from solver.aggregate.ruin import Ruin
 from solver.problem import Problem
 from solver.stock import Stock
 from solver.tiers import Ruler, admitted
@@ -74,6 +74,7 @@ class Guide:
         self._stock = Stock(self._problem)
         self._choices: dict[str, float] = {}
         self.best: Packer | None = None
+        self._together: Packer | None = None  # all that the program starts, packed together
         self._best_worth: tuple[int, ...] = ()
 
     def by_size(self) -> None:
@@ -92,6 +93,8 @@ class Guide:
                 return
             packer = self._wished(wish, self._levels[last - 1])
             self._polish(packer, wish)
+            if last == len(self._levels):
+                self._together = packer
             self._consider(packer)
 
     def _wished(self, wish: Wish, lowest_first: int) -> Packer:
@@ -124,40 +127,18 @@ class Guide:
             self._independent(packer, level)
 
     def anew(self, wish: Wish, rounds: int | None) -> None:
-        """Stop some jobs of the best packing and fill up again, as long as time or rounds last.
-
-        What is stopped lies together: the jobs on a few nodes, and the youngest of all. A round
-        that makes nothing worse stays, so that the search drifts.
-        """
-        rng = Random(self._seed)
-        done = 0
-        while not self._late() and (rounds is None or done < rounds):
-            if self.best is None or self._best_worth >= wish.worth:
+        """Exchange jobs of the best packing for others, as long as time or rounds last."""
+        begun = [self._together] if self._together is not None else []
+        for place, packer in enumerate([*begun, None]):
+            packer = packer or self.best
+            if packer is None or self._best_worth >= wish.worth:
                 return
-            done += 1
-            packer = self.best.copy()
-            contested = self._contested(packer, wish)
-            if contested is None:
-                return
-            seated = [j for j in contested if j.name in packer.seats]
-            if not seated:
-                return
-            self._ruin(packer, seated, rng)
-            order = sorted(
-                contested,
-                key=lambda j: (-wish.part(j) + rng.random() * 0.3, self._position[j.name]),
-            )
-            for job in order:
-                if job.name not in packer.seats:
-                    packer.start(job)
-            Polisher(packer, self._deadline_s).fill(
-                sorted(contested, key=lambda j: (-self._milli(j), self._position[j.name]))
-            )
-            level = contested[0].priority
-            self._surplus(packer, level)
-            self._independent(packer, level)
-            worth = self._worth(packer)
-            if worth >= self._best_worth:
+            now = time.monotonic()
+            until = now + (self._deadline_s - now) / (1 + len(begun) - place)
+            part = None if rounds is None else rounds // (1 + len(begun))
+            ruin = Ruin(packer, self._seed, wish.part)
+            worth = ruin.run(wish.worth, self._worth(packer), until, part)
+            if worth > self._best_worth or packer is self.best:
                 self.best, self._best_worth = packer, worth
 
     def consolidate(self, deadline_s: float, rounds: int | None) -> None:
@@ -165,34 +146,6 @@ class Guide:
         if self.best is not None:
             Consolidator(self.best, self._seed, self._hungry).run(deadline_s, rounds)
             Regrouper(self.best, self._seed).run(deadline_s, rounds)
-
-    def _contested(self, packer: Packer, wish: Wish) -> list[Job] | None:
-        """Gangs of the first level that falls short of the wish, and of those below it."""
-        worth = self._worth(packer)
-        for place, level in enumerate(self._levels):
-            mine = slice(place * len(ADMISSION), (place + 1) * len(ADMISSION))
-            if worth[mine] < wish.worth[mine]:
-                jobs = [j for j in self._problem.jobs if j.priority <= level]
-                return [j for j in jobs if j.gang and j.start_group is None]
-        return None
-
-    def _ruin(self, packer: Packer, seated: Sequence[Job], rng: Random) -> None:
-        nodes = {
-            seat.node
-            for job in rng.sample(seated, min(len(seated), 2))
-            for places in packer.seats[job.name].values()
-            for seat in places
-        }
-        spare = [int(n) for n in np.flatnonzero(packer.stock.idle)]
-        nodes |= set(rng.sample(spare, min(len(spare), 4)))
-        there = [
-            job
-            for job in seated
-            if any(s.node in nodes for places in packer.seats[job.name].values() for s in places)
-        ]
-        youngest = sorted(seated, key=lambda j: -self._position[j.name])[:4]
-        for job in {job.name: job for job in [*there, *youngest]}.values():
-            packer.stop(job)
 
     def _consider(self, packer: Packer) -> None:
         worth = self._worth(packer)
