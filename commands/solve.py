@@ -46,13 +46,16 @@ def solve(
     from commands.errors import MustJobError
     from commands.inputs import read_question
     from commands.output import check_target, emit, write_file
-    from commands.policies import answer, check_policies
+    from commands.policies import CP_SAT, answer, check_policies
     from report.json_report import plan_report, solve_report, to_json
     from report.plan_view import solve_view
     from solver.result import SolveStatus
 
     check_target(save, "--save")
     check_policies([policy], "--policy")
+    if model is not None and policy != CP_SAT:
+        text = f"says how {CP_SAT} searches; {policy} does not search"
+        raise typer.BadParameter(text, param_hint="--model")
     question = read_question(
         spec, max_size=max_size, time_limit=time_limit, workers=workers, seed=seed, model=model
     )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from rich.console import Group, RenderableType
 from rich.text import Text
@@ -16,35 +16,80 @@ from solver.comparison import first_gap
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from solver.result import Metrics, SolveResult
+    from rich.console import Console, ConsoleOptions, RenderResult
+    from rich.table import Table
+
+    from solver.result import Metrics, ObjectiveTerm, SolveResult
 
 
 def compare_view(results: Sequence[SolveResult]) -> RenderableType:
     """The comparison: one row per policy, the best value of each column marked with ``*``."""
-    table = new_table()
-    table.add_column("policy", no_wrap=True)
-    table.add_column("status", no_wrap=True)
-    columns = _compare_columns([result.metrics for result in results])
-    for column in columns:
-        table.add_column(column.title, justify="right", no_wrap=True)
-    table.add_column("first gap", min_width=15)
-    table.add_column("time", justify="right", no_wrap=True)
-    for row, result in enumerate(results):
-        ours = result.policy.endswith("cp-sat")
-        gap = first_gap(result)
-        table.add_row(
-            Text(result.policy, style="bold" if ours else ""),
-            result.status.value,
-            *(column.cell(row) for column in columns),
-            "-" if gap is None else f"{percent(gap.gap_ratio)} {step_name(gap)}",
-            seconds(result.timing.total_s),
-        )
+    gaps = [first_gap(result) for result in results]
+    columns = [
+        _Cells("status", [Text(result.status.value) for result in results], "left"),
+        *(
+            _Cells(column.title, [column.cell(row) for row, _ in enumerate(results)])
+            for column in _compare_columns([result.metrics for result in results])
+        ),
+        _Cells("first gap", [Text(_gap_text(gap)) for gap in gaps], "left"),
+        _Cells("time", [Text(seconds(result.timing.total_s)) for result in results]),
+    ]
+    names = [Text(r.policy, style="bold" if r.policy.endswith("cp-sat") else "") for r in results]
     legend = (
         "* best of the column. first gap: how far the first tier that is not proved optimal is "
         "from its bound. Tiers are taken in their order, so a policy that is behind in an early "
         "one may be ahead in a later column."
     )
-    return Group(table, Text(legend, style="dim"))
+    return Group(_Folded(_Cells("policy", names, "left"), columns), Text(legend, style="dim"))
+
+
+def _gap_text(gap: ObjectiveTerm | None) -> str:
+    return "-" if gap is None else f"{percent(gap.gap_ratio)} {step_name(gap)}"
+
+
+@dataclass(frozen=True, slots=True)
+class _Cells:
+    """One column of the table."""
+
+    title: str
+    cells: Sequence[Text]
+    justify: Literal["left", "right"] = "right"
+
+    @property
+    def width(self) -> int:
+        """Columns of the terminal, with the space beside."""
+        words = [*self.title.split("\n"), *(cell.plain for cell in self.cells)]
+        return max(map(len, words)) + 2
+
+
+@dataclass(frozen=True, slots=True)
+class _Folded:
+    """A table; where the terminal is too narrow for it, several below each other."""
+
+    first: _Cells
+    others: Sequence[_Cells]
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        """What rich prints: as many tables as it takes, each beginning with the first column."""
+        part: list[_Cells] = []
+        room = whole = options.max_width + 1 - self.first.width  # nothing is beside the last
+        for column in self.others:
+            if part and column.width > room:
+                yield self._table(part)
+                yield Text()
+                part, room = [], whole
+            part.append(column)
+            room -= column.width
+        yield self._table(part)
+
+    def _table(self, columns: Sequence[_Cells]) -> Table:
+        table = new_table()
+        shown = [self.first, *columns]
+        for column in shown:
+            table.add_column(column.title, justify=column.justify, no_wrap=True)
+        for row in zip(*(column.cells for column in shown), strict=True):
+            table.add_row(*row)
+        return table
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ from solver import metrics
 from solver.cluster import GPU_MILLI
 from solver.fair_share import demand, entitlements
 from solver.fragmentation import cluster_fragmentation_milli
-from solver.problem import Problem
+from solver.problem import Problem, RoleKey
 from solver.result import Metrics, QueueReport
 from solver.solution import Plan
 from solver.state import states_after
@@ -27,8 +27,12 @@ def measure_cluster(problem: Problem, plan: Plan, ruler: Ruler) -> Metrics:
     capacity = GPU_MILLI * sum(len(node.usable_gpus) for node, _ in usable)
     idle = sum(state.free_milli for _, state in usable)
     admitted = metrics.admitted_jobs(problem, plan)
-    started = metrics.started_milli(problem, plan)
-    wanted = sum(r.replicas * problem.gpu_milli(r.shape) for _, r in problem.roles())
+    started = metrics.started_milli(plan)
+    left_over = sum(
+        (role.replicas - plan.started.get(RoleKey(job.name, role.name), 0))
+        * problem.gpu_milli(role.shape)
+        for job, role in problem.roles()
+    )
     used = metrics.usage(problem, plan)
     costs = {
         step.step: ruler.value(step, plan) for step in ruler.steps if step.tier == "topology"
@@ -37,7 +41,7 @@ def measure_cluster(problem: Problem, plan: Plan, ruler: Ruler) -> Metrics:
         admitted_jobs=admitted,
         admitted_gpus=started / GPU_MILLI,
         pending_jobs=len(problem.jobs) - admitted,
-        pending_gpus=(wanted - started) / GPU_MILLI,
+        pending_gpus=left_over / GPU_MILLI,
         free_gpus=free_milli / GPU_MILLI,
         stranded_gpus=sum(p.weight * p.milli for p in parts) / scale,
         stranded_by_shape={metrics.shape_label(p.shape): p.milli / GPU_MILLI for p in parts},

@@ -244,12 +244,9 @@ def shape_label(shape: Shape) -> str:
     return " / ".join(parts)
 
 
-def started_milli(problem: Problem, plan: Plan) -> int:
-    """GPU-milli of all new starts."""
-    return sum(
-        count * problem.gpu_milli(problem.role_by_key[key].shape)
-        for key, count in plan.started.items()
-    )
+def started_milli(plan: Plan) -> int:
+    """GPU-milli that all new starts hold where they are."""
+    return sum(p.share_milli * len(p.gpus) for p in plan.placements)
 
 
 def admitted_jobs(problem: Problem, plan: Plan) -> int:

@@ -210,7 +210,7 @@ class _Desk:
                 facts["best_link_among_free"] = best
                 text = (
                     f"wants {shape.gpus} GPUs joined by NVLink; "
-                    f"{free} are free, the best link among them is {best}"
+                    f"{free} are free, but no {shape.gpus} on one node are joined"
                 )
             case Lift.TOPOLOGY:
                 return self._tell_topology(job, facts)
@@ -340,7 +340,8 @@ class _Desk:
         needs = self._need(job, "gpu_milli") / GPU_MILLI
         free = self._free(shape)
         if free < needs:
-            text = f"wants {_number(needs)} GPUs; {_number(free)} free"
+            each = "" if job.gang or job.replicas == 1 else " for each replica"
+            text = f"wants {_number(needs)} GPUs{each}; {_number(free)} free"
             return _Verdict("gpu-short", text, {"short": _number(needs - free)})
         placed = room.placed
         best = self._best_node(shape)

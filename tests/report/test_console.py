@@ -53,3 +53,14 @@ def test_narrow_terminals_lose_no_node(width: int):
     folded = written(solve_view(PROBLEM, OPTIMAL), width).replace("\n", "").replace(" ", "")
 
     assert "h100-[0-1]gpu0-7" in folded
+
+
+@pytest.mark.parametrize("width", [40, 60, 85, 120])
+def test_a_comparison_on_a_narrow_terminal_cuts_nothing(width: int):
+    text = written(compare_view([FIRST_FIT, OPTIMAL]), width=width)
+
+    assert "…" not in text
+    words = text.split()
+    for word in ("stranded", "fragm.", "topology", "gap", "time", FIRST_FIT.policy):
+        assert word in words
+    assert max(map(len, text.splitlines())) <= width
