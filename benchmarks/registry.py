@@ -56,6 +56,7 @@ class Benchmark:
 
 def registry() -> Mapping[str, Benchmark]:
     """All benchmarks by name."""
+    from benchmarks.scale import SCALE
     from benchmarks.spine import SPINE
 
-    return {benchmark.name: benchmark for benchmark in (SPINE,)}
+    return {benchmark.name: benchmark for benchmark in (SPINE, SCALE)}
