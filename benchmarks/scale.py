@@ -49,10 +49,10 @@ EVERY = (
     *("gpu-clustering", "fgd", "random", "topology-aware", "drf"),
 )
 GOALS = {
-    "S": (Goal(instance="S", gap=0, seconds=2, all_gap=0, all_seconds=5, memory_mib=MIB, reserve_s=0.3,
-               rivals=("direct", *EVERY)),),
-    "M": (Goal(instance="M", gap=0, seconds=2, all_gap=0, all_seconds=5, memory_mib=MIB, reserve_s=0.3,
-               rivals=("direct", *EVERY)),),
+    "S": (Goal(instance="S", gap=0, seconds=2, all_gap=0, all_seconds=5,
+               memory_mib=MIB, reserve_s=0.4, rivals=("direct", *EVERY)),),
+    "M": (Goal(instance="M", gap=0, seconds=2, all_gap=0, all_seconds=5,
+               memory_mib=MIB, reserve_s=0.4, rivals=("direct", *EVERY)),),
     "L": (
         Goal(instance="L", gap=0.001, seconds=10, all_gap=0.005, all_seconds=30,
              memory_mib=2 * MIB, reserve_s=1.5, rivals=("direct", *EVERY)),
