@@ -261,11 +261,14 @@ def test_every_job_is_admitted_or_pending_and_is_said_to_be(problem, policy):
     }
     assert metric.admitted_jobs == len(started)
     assert {p.job for p in result.pending} == {j.name for j in problem.jobs} - wholly
-    new_milli = sum(
-        problem.gpu_milli(problem.role_by_key[RoleKey(p.job, p.role)].shape)
-        for p in plan.placements
-    )
+    new_milli = sum(p.share_milli * len(p.gpus) for p in plan.placements)
     assert metric.admitted_gpus == pytest.approx(new_milli / 1000)
+    waiting_milli = sum(
+        problem.gpu_milli(role.shape)
+        * (role.replicas - plan.started.get(RoleKey(job.name, role.name), 0))
+        for job, role in problem.roles()
+    )
+    assert metric.pending_gpus == pytest.approx(waiting_milli / 1000)
 
 
 @given(small_problems(), st.sampled_from(POLICIES))
