@@ -62,7 +62,7 @@ GOALS = {
              memory_mib=3 * MIB, reserve_s=3, rivals=("best-fit",)),
     ),
     "XL": (Goal(instance="XL", gap=0.005, seconds=90, all_gap=0.01, all_seconds=180,
-                memory_mib=8 * MIB, reserve_s=18, rivals=("first-fit",)),),
+                memory_mib=8 * MIB, reserve_s=12, rivals=("first-fit",)),),
     "XXL": (Goal(instance="XXL", gap=0.01, seconds=300, memory_mib=16 * MIB, reserve_s=90),),
 }  # fmt: skip
 

@@ -19,17 +19,21 @@ from solver.progress import Progress, ProgressListener
 from solver.result import Improved
 from solver.solution import Plan
 from solver.stock import Stock
-from solver.tiers import Ruler, Step
+from solver.tiers import Ruler, Step, StepKind
 from solver.verify import verify
 
 ROUNDS_PER_SECOND = 20
 """Attempts that count as a second of deterministic time."""
 
+COSTS: tuple[StepKind, ...] = ("groups", "bandwidth", "stranded")
+"""Kinds of steps for which the same jobs are seated in other places."""
+
 FEW_COUNTS = 20_000
 """Counts (of replicas by role and node) with which the model of named nodes is done in seconds."""
 
-PLAN_PART, CONSOLIDATED_PART = 0.5, 0.8
-"""Parts of the time at which the search for what starts is over, and that for few groups.
+PLAN_PART, CONSOLIDATED_PART, ADMISSION_PART = 0.5, 0.8, 0.9
+"""Parts of the time at which the search for what starts is over, and that for few groups; the last
+is that of the former where nothing but admission counts.
 
 The rest is for bounds.
 """
@@ -120,7 +124,9 @@ class _Run:
         """Look for a better plan; what the linear program would have started."""
         if not self._problem.jobs:
             return None
-        until = self._started_s + self._options.time_limit_s * PLAN_PART
+        costs = any(step.kind in COSTS for step in self._ruler.steps)
+        part = PLAN_PART if costs else ADMISSION_PART
+        until = self._started_s + self._options.time_limit_s * part
         guide = Guide(self._ruler, until, self._options.seed)
         guide.by_size()
         self._adopt(guide)
@@ -131,9 +137,10 @@ class _Run:
             self._adopt(guide)
             guide.anew(wish, self._rounds())
             self._adopt(guide)
-        until = self._started_s + self._options.time_limit_s * CONSOLIDATED_PART
-        guide.consolidate(until, self._rounds())
-        self._adopt(guide)
+        if costs:
+            until = self._started_s + self._options.time_limit_s * CONSOLIDATED_PART
+            guide.consolidate(until, self._rounds())
+            self._adopt(guide)
         return wish
 
     def _adopt(self, guide: Guide) -> None:

@@ -25,6 +25,12 @@ from solver.tiers import Ruler, admitted
 from solver.workload import Job, LinkRule
 
 ROUNDS = 3
+TOGETHER_PART = 0.75
+"""Part of the time for exchanges that goes to the packing of all levels together."""
+
+PACKING_PART = 0.2
+"""Part of the time after which no other packing is begun; then there is one to improve."""
+
 SCARCE = 0.1
 """Part of all groups: a gang that so few could hold is placed before the others."""
 
@@ -88,8 +94,10 @@ class Guide:
         All levels together waste least, but then it is chance who finds no room; so if that does
         not reach what the program promises, the high levels are packed first.
         """
+        began = time.monotonic()
+        enough_s = began + (self._deadline_s - began) * PACKING_PART
         for last in range(len(self._levels), 0, -1):
-            if self._late() or self._best_worth >= wish.worth:
+            if time.monotonic() > enough_s or self._best_worth >= wish.worth:
                 return
             packer = self._wished(wish, self._levels[last - 1])
             self._polish(packer, wish)
@@ -134,7 +142,7 @@ class Guide:
             if packer is None or self._best_worth >= wish.worth:
                 return
             now = time.monotonic()
-            until = now + (self._deadline_s - now) / (1 + len(begun) - place)
+            until = now + (self._deadline_s - now) * (TOGETHER_PART if place < len(begun) else 1)
             part = None if rounds is None else rounds // (1 + len(begun))
             ruin = Ruin(packer, self._seed, wish.part)
             worth = ruin.run(wish.worth, self._worth(packer), until, part)
