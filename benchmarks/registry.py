@@ -56,7 +56,13 @@ class Benchmark:
 
 def registry() -> Mapping[str, Benchmark]:
     """All benchmarks by name."""
+    from benchmarks.latency import LATENCY
+    from benchmarks.never_worse import NEVER_WORSE
+    from benchmarks.openb_ceiling import OPENB_CEILING
     from benchmarks.scale import SCALE
     from benchmarks.spine import SPINE
 
-    return {benchmark.name: benchmark for benchmark in (SPINE, SCALE)}
+    return {
+        benchmark.name: benchmark
+        for benchmark in (SPINE, SCALE, LATENCY, NEVER_WORSE, OPENB_CEILING)
+    }

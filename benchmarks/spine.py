@@ -103,7 +103,7 @@ def command_line() -> Iterator[Row]:
     yield Row(
         instance="cli.py --help",
         measure="whole process",
-        value=min(_process_s("--help") for _ in range(3)),
+        value=min(process_s("--help") for _ in range(3)),
         unit="s",
         limit=HELP_S,
     )
@@ -111,7 +111,7 @@ def command_line() -> Iterator[Row]:
     yield Row(
         instance="solve specs/cluster.yaml",
         measure="whole process, proved optimal",
-        value=min(_process_s(*solve, expect=": optimal") for _ in range(3)),
+        value=min(process_s(*solve, expect=": optimal") for _ in range(3)),
         unit="s",
         limit=CLUSTER_S,
     )
@@ -134,7 +134,7 @@ def openb() -> Iterator[Row]:
     began = time.monotonic()
     with tempfile.TemporaryDirectory() as folder:
         spec = Path(folder) / "openb.yaml"
-        _process_s(
+        process_s(
             *("import", "openb", "--limit", str(OPENB_PODS), "--save", str(spec)),
             *("--nodes", str(OPENB / "openb_node_list_gpu_node.csv")),
             *("--pods", str(OPENB / "openb_pod_list_default.csv")),
@@ -229,7 +229,7 @@ def _what_is_open(result: SolveResult) -> str:
     return f"open: {shown}{more}" if terms else ""
 
 
-def _process_s(*words: str, expect: str = "") -> float:
+def process_s(*words: str, expect: str = "") -> float:
     """Seconds of a whole process; infinite where its output lacks `expect`."""
     began = time.monotonic()
     done = subprocess.run(
