@@ -13,6 +13,7 @@ import typer
 if TYPE_CHECKING:
     from commands.inputs import Question
     from solver.result import SolveResult
+    from solver.solution import Plan
 
 CP_SAT = "cp-sat"
 
@@ -48,12 +49,12 @@ def check_policies(names: Iterable[str], option: str) -> None:
             raise typer.BadParameter(text, param_hint=option) from error
 
 
-def answer(question: Question, policy: str) -> SolveResult:
+def answer(question: Question, policy: str, start: Plan | None = None) -> SolveResult:
     """What a policy makes of the question, with progress on standard error."""
     from report.progress import ProgressLine
     from solver.api import solve
 
     with ProgressLine(sys.stderr) as progress:
-        result = solve(question.problem, question.options, policy, progress)
+        result = solve(question.problem, question.options, policy, progress, start)
     notes = dict.fromkeys((*question.notes, *result.notes))
     return replace(result, notes=tuple(notes))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
@@ -37,6 +38,12 @@ def solve(
     seed: SeedOption = None,
     max_size: MaxSizeOption = None,
     model: ModelOption = None,
+    start: Annotated[
+        Path | None,
+        typer.Option(
+            "--from", metavar="PLAN", help="Begin with a saved plan; what still stands is kept."
+        ),
+    ] = None,
 ) -> None:
     """Place the pending jobs of a spec: a checked plan, with the proved bound of every tier.
 
@@ -49,17 +56,29 @@ def solve(
     from commands.policies import CP_SAT, answer, check_policies
     from report.json_report import plan_report, solve_report, to_json
     from report.plan_view import solve_view
+    from solver.carry_over import carried_over
     from solver.result import SolveStatus
+    from specs.plans import load_placements
 
     check_target(save, "--save")
     check_policies([policy], "--policy")
     if model is not None and policy != CP_SAT:
         text = f"says how {CP_SAT} searches; {policy} does not search"
         raise typer.BadParameter(text, param_hint="--model")
+    if start is not None and policy != CP_SAT:
+        text = f"{CP_SAT} can begin with a plan; {policy} always begins anew"
+        raise typer.BadParameter(text, param_hint="--from")
     question = read_question(
         spec, max_size=max_size, time_limit=time_limit, workers=workers, seed=seed, model=model
     )
-    result = answer(question, policy)
+    begin = None
+    if start is not None:
+        placements = load_placements(start)
+        begin = carried_over(question.problem, placements)
+        kept, former = len(begin.by_job), len({p.job for p in placements})
+        note = f"{kept} of {former} jobs of {start.name} stand as they were planned"
+        question = replace(question, notes=(*question.notes, note))
+    result = answer(question, policy, begin)
     if save is not None:
         write_file(save, to_json(plan_report(result, question.text)))
     emit(output, solve_report(result), solve_view(question.problem, result))

@@ -40,6 +40,7 @@ def solve(
     options: SolveOptions | None = None,
     policy: str = CP_SAT,
     progress: ProgressListener | None = None,
+    start: Plan | None = None,
 ) -> SolveResult:
     """Place the pending jobs of a problem.
 
@@ -49,6 +50,9 @@ def solve(
         ``cp-sat``, or the name of a greedy baseline such as ``best-fit`` or ``drf+first-fit``.
     progress
         Told the best value and bound so far while CP-SAT searches.
+    start
+        A valid plan to begin with, such as what `solver.carry_over.carried_over` leaves of the
+        last one; only ``cp-sat`` looks at it.
 
     Returns
     -------
@@ -67,7 +71,7 @@ def solve(
     began = time.monotonic()
     ruler = Ruler(problem)
     if policy == CP_SAT:
-        improved = _search(problem, ruler, options, began, progress)
+        improved = _search(problem, ruler, options, began, progress, start or Plan())
     else:
         plan = greedy.place(problem, policy, options.seed)
         bounds = tuple(ruler.limit(step) for step in ruler.steps)
@@ -83,12 +87,13 @@ def _search(
     options: SolveOptions,
     began: float,
     progress: ProgressListener | None,
+    start: Plan,
 ) -> Improved:
     if chosen_model(problem, options) is ModelChoice.AGGREGATED:
-        return _search_aggregated(problem, ruler, options, began, progress)
+        return _search_aggregated(problem, ruler, options, began, progress, start)
     from solver.cpsat.lexicographic import improve
 
-    incumbent, interrupted = best_greedy(problem, ruler, options, progress)
+    incumbent, interrupted = best_greedy(problem, ruler, options, progress, start)
     # Once interrupted, the answer is what there is: its time is up, so nothing is searched.
     started_s = began - options.time_limit_s if interrupted else began
     improved = improve(problem, ruler, incumbent, options, started_s=started_s, listener=progress)
@@ -104,15 +109,24 @@ def _search_aggregated(
     options: SolveOptions,
     began: float,
     progress: ProgressListener | None,
+    start: Plan,
 ) -> Improved:
     from solver.aggregate.engine import improve
 
-    incumbent, interrupted = Plan(), False
+    incumbent, interrupted = start, False
     replicas = sum(job.replicas for job in problem.jobs)
     if replicas * len(problem.nodes) <= GREEDY_SEATS:
-        incumbent, interrupted = best_greedy(problem, ruler, options, progress)
+        incumbent, interrupted = best_greedy(problem, ruler, options, progress, start)
     started_s = began - options.time_limit_s if interrupted else began
-    return improve(problem, ruler, incumbent, options, started_s=started_s, listener=progress)
+    return improve(
+        problem,
+        ruler,
+        incumbent,
+        options,
+        start=start,
+        started_s=started_s,
+        listener=progress,
+    )
 
 
 def chosen_model(problem: Problem, options: SolveOptions) -> ModelChoice:
@@ -173,15 +187,17 @@ def best_greedy(
     ruler: Ruler,
     options: SolveOptions,
     progress: ProgressListener | None = None,
+    start: Plan | None = None,
 ) -> tuple[Plan, bool]:
-    """The best plan of all greedy baselines, and whether Ctrl-C cut the attempts short.
+    """The best plan of `start` and all greedy baselines, and whether Ctrl-C cut the attempts short.
 
     Best is meant in the lexicographic order of the steps. Of equally good plans the first one
     stays, so the answer does not depend on chance. Baselines stop being tried once half of the
     time is gone. Before there is any plan, Ctrl-C is passed on.
     """
     began = time.monotonic()
-    best, best_key = Plan(), ruler.key(Plan())
+    best = start or Plan()
+    best_key = ruler.key(best)
     try:
         for name in greedy.POLICIES:
             elapsed_s = time.monotonic() - began

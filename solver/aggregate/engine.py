@@ -45,6 +45,7 @@ def improve(
     incumbent: Plan,
     options: SolveOptions,
     *,
+    start: Plan | None = None,
     started_s: float | None = None,
     listener: ProgressListener | None = None,
 ) -> Improved:
@@ -52,10 +53,13 @@ def improve(
 
     Parameters
     ----------
+    start
+        What is left of the last plan: then that is improved, and nothing is packed from scratch.
     started_s
         `time.monotonic()` at which the clock of ``options.time_limit_s`` started.
     """
-    run = _Run(problem, ruler, incumbent, options, started_s or time.monotonic(), listener)
+    began = started_s or time.monotonic()
+    run = _Run(problem, ruler, incumbent, options, began, listener, start or Plan())
     return run.improve()
 
 
@@ -68,8 +72,10 @@ class _Run:
         options: SolveOptions,
         started_s: float,
         listener: ProgressListener | None,
+        start: Plan,
     ) -> None:
         self._problem = problem
+        self._start = start
         self._ruler = ruler
         self._options = options
         self._started_s = started_s
@@ -128,13 +134,17 @@ class _Run:
         part = PLAN_PART if costs else ADMISSION_PART
         until = self._started_s + self._options.time_limit_s * part
         guide = Guide(self._ruler, until, self._options.seed)
-        guide.by_size()
+        if self._start.placements:
+            guide.resume(self._start)
+        else:
+            guide.by_size()
         self._adopt(guide)
         program = Relaxation(self._ruler, stock)
         wish = wish_of(self._ruler, program, self._left_s)
         if wish is not None:
-            guide.by_program(wish)
-            self._adopt(guide)
+            if not self._start.placements:
+                guide.by_program(wish)
+                self._adopt(guide)
             guide.anew(wish, self._rounds())
             self._adopt(guide)
         if costs:

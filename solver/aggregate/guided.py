@@ -14,13 +14,14 @@ from dataclasses import dataclass
 import numpy as np
 
 from solver.aggregate.consolidate import Consolidator
-from solver.aggregate.packer import Packer
+from solver.aggregate.packer import Packer, Seats
 from solver.aggregate.polish import Polisher
 from solver.aggregate.regroup import Regrouper
 from solver.aggregate.relaxation import ADMISSION, Relaxation
 from solver.aggregate.ruin import Ruin
 from solver.problem import Problem
-from solver.stock import Stock
+from solver.solution import Plan
+from solver.stock import Seat, Stock
 from solver.tiers import Ruler, admitted
 from solver.workload import Job, LinkRule
 
@@ -87,6 +88,23 @@ class Guide:
         """Higher levels first, in a level the largest and hungriest replicas first."""
         order = sorted(self._problem.jobs, key=lambda job: (-job.priority, *self._hungry(job)))
         self._consider(self._packed(order))
+
+    def resume(self, plan: Plan) -> None:
+        """Everybody stays where a former plan has them; what fits beside them is started."""
+        packer = Packer(self._problem)
+        number = {node.name: n for n, node in enumerate(self._problem.nodes)}
+        for name, places in plan.by_job.items():
+            seats: Seats = {}
+            for p in places:
+                seats.setdefault(p.role, []).append(Seat(number[p.node], p.gpus, p.share_milli))
+            packer.restore(self._problem.job_by_name[name], seats)
+        order = sorted(self._problem.jobs, key=lambda job: (-job.priority, *self._hungry(job)))
+        waiting = [j for j in order if j.gang and j.start_group is None]
+        Polisher(packer, self._deadline_s).fill(j for j in waiting if j.name not in packer.seats)
+        for level in self._levels:
+            self._surplus(packer, level)
+            self._independent(packer, level)
+        self._consider(packer)
 
     def by_program(self, wish: Wish) -> None:
         """What the linear program starts, packed together, then polished; until nothing is missed.

@@ -159,3 +159,39 @@ def test_a_closed_standard_output_is_no_error():
     done = subprocess.run(["sh", "-c", command], cwd=ROOT, capture_output=True, check=False)
 
     assert (done.returncode, done.stderr) == (0, b"")
+
+
+def test_a_saved_plan_is_where_the_next_solve_begins(tmp_path: Path):
+    saved = tmp_path / "plan.json"
+    first = solved("--save", saved)
+
+    again = solved("--from", saved)
+
+    assert again["placements"] == first["placements"]
+    assert "1 of 1 jobs of plan.json stand as they were planned" in again["notes"]
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("{", "plan.json:1:2: no JSON"),
+        ("[]", "no plan"),
+        ('{"schema": "unstrand/solve/v1"}', "placements: no plan: field required"),
+        ('{"schema": "other", "placements": []}', 'a plan has the schema "unstrand/solve/v1"'),
+        (
+            '{"schema": "unstrand/solve/v1", "placements": [{"job": "a", "role": "r",'
+            ' "replica": -1, "node": "n", "gpus": []}]}',
+            "placements.0.replica: no plan",
+        ),
+        ("\xff", "no plan"),
+    ],
+)
+def test_what_is_no_plan_is_refused_with_its_place(tmp_path: Path, text: str, says: str):
+    plan = tmp_path / "plan.json"
+    plan.write_text(text if text != "\xff" else '"x"', encoding="utf-8")
+
+    done = unstrand("solve", "-", "--from", plan, stdin=CLUSTER)
+
+    assert done.code == 3
+    assert says in done.err
+    assert done.out == ""

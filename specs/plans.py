@@ -1,0 +1,90 @@
+"""Saved plans back in: the placements of ``solve --save``, checked field by field."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Annotated
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from solver.cluster import GPU_MILLI
+from solver.solution import Placement
+from specs.errors import SpecErrors, SpecFault
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+PLAN_SCHEMA = "unstrand/solve/v1"
+MAX_PLAN_BYTES = 1 << 30
+HINT = "Write one with solve --save"
+
+
+class _PlacementEntry(BaseModel):
+    model_config = ConfigDict(strict=True)
+
+    job: str
+    role: str
+    replica: Annotated[int, Field(ge=0)]
+    node: str
+    gpus: list[Annotated[int, Field(ge=0)]]
+    share_milli: Annotated[int, Field(ge=0, le=GPU_MILLI)] = GPU_MILLI
+
+
+class _PlanFile(BaseModel):
+    model_config = ConfigDict(strict=True)
+
+    schema_: Annotated[str, Field(alias="schema")]
+    placements: list[_PlacementEntry]
+
+
+def load_placements(path: Path) -> tuple[Placement, ...]:
+    """The placements of a saved plan; other keys of the file are not looked at.
+
+    Raises
+    ------
+    SpecErrors
+        The file is no plan; the first things that are wrong with it.
+    OSError
+        It cannot be read.
+    """
+    if path.stat().st_size > MAX_PLAN_BYTES:
+        raise _refused(path, f"larger than {MAX_PLAN_BYTES >> 20} MiB")
+    try:
+        document = json.loads(path.read_bytes())
+    except (ValueError, RecursionError) as error:
+        if isinstance(error, json.JSONDecodeError):
+            fault = SpecFault(
+                file=str(path), line=error.lineno, column=error.colno,
+                rule=f"no JSON: {error.msg}", hint=HINT,
+            )  # fmt: skip
+            raise SpecErrors([fault]) from error
+        raise _refused(path, "no JSON text") from error
+    try:
+        plan = _PlanFile.model_validate(document)
+    except ValidationError as error:
+        raise SpecErrors(
+            SpecFault(
+                file=str(path),
+                path=".".join(map(str, problem["loc"])),
+                rule=f"no plan: {problem['msg'].lower()}",
+                hint=HINT,
+            )
+            for problem in error.errors(include_url=False)[:10]
+        ) from error
+    if plan.schema_ != PLAN_SCHEMA:
+        raise _refused(path, f'a plan has the schema "{PLAN_SCHEMA}"')
+    return tuple(
+        Placement(
+            job=entry.job,
+            role=entry.role,
+            replica=entry.replica,
+            node=entry.node,
+            gpus=tuple(entry.gpus),
+            share_milli=entry.share_milli,
+        )
+        for entry in plan.placements
+    )
+
+
+def _refused(path: Path, rule: str) -> SpecErrors:
+    return SpecErrors([SpecFault(file=str(path), rule=rule, hint=HINT)])
