@@ -77,9 +77,10 @@ def run_never_worse(size: str | None) -> Iterator[Row]:
 def anything(seed: int) -> Problem:
     """Three to ten nodes of several kinds in racks, running work, gangs with all sorts of rules."""
     rng = Random(seed)
+    topologies = {name: preset(name) for name in MACHINES}  # nodes of a kind share theirs
     nodes = []
     for i in range(rng.randint(3, 10)):
-        topology = preset(rng.choice(MACHINES))
+        topology = topologies[rng.choice(MACHINES)]
         nodes.append(
             Node(
                 name=f"n{i}",
