@@ -12,7 +12,6 @@ from functools import cached_property
 from typing import Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
 from solver import metrics
 from solver.fair_share import entitlements, held_by_queue
@@ -23,7 +22,7 @@ from solver.solution import Plan
 from solver.state import states_after
 from solver.stock import Stock
 from solver.stranding import Stranded, StrandingMeter, stranded_scale
-from solver.workload import RESOURCES, Job, ResourceName, Shape
+from solver.workload import RESOURCES, Job, ResourceName, Role, Shape
 
 StepKind = Literal[
     "must", "guarantee", "kept", "fairness", "started", "surplus", "cpu-only", "oldest",
@@ -339,19 +338,22 @@ def startable(problem: Problem, stock: Stock | None = None) -> Counter[RoleKey]:
     one) cannot start, nor can its start group.
     """
     stock = stock or Stock(problem)
-    by_node: dict[Shape, NDArray[np.int64]] = {}
-    rooms: dict[RoleKey, int] = {}
+    alike: dict[Shape, list[tuple[Job, Role]]] = {}
     for job, role in problem.roles():
-        if role.shape not in by_node:
-            by_node[role.shape] = np.minimum(stock.most(role.shape), UNLIMITED)
-        room = by_node[role.shape]
-        rule = job.topology
-        if job.gang and rule is not None and rule.required:
-            level = "node" if rule.within == "island" else rule.within
-            room = np.bincount(stock.group_of(level), weights=room)
-            rooms[RoleKey(job.name, role.name)] = min(int(room.max()), role.replicas)
-        else:
-            rooms[RoleKey(job.name, role.name)] = min(int(room.sum()), role.replicas)
+        alike.setdefault(role.shape, []).append((job, role))
+    rooms: dict[RoleKey, int] = {}
+    # Shape by shape: what all nodes take of all shapes at once would not fit into memory.
+    for shape, pairs in alike.items():
+        by_node = np.minimum(stock.most(shape), UNLIMITED)
+        for job, role in pairs:
+            room = by_node
+            rule = job.topology
+            if job.gang and rule is not None and rule.required:
+                level = "node" if rule.within == "island" else rule.within
+                room = np.bincount(stock.group_of(level), weights=by_node)
+                rooms[RoleKey(job.name, role.name)] = min(int(room.max()), role.replicas)
+            else:
+                rooms[RoleKey(job.name, role.name)] = min(int(room.sum()), role.replicas)
     blocked = {
         job.name
         for job, role in problem.roles()

@@ -1,6 +1,9 @@
+from xml.etree import ElementTree
+
 import pytest
 
 from benchmarks.gaps import admission_gap, cost_gaps, worst_values
+from benchmarks.growth import Point, growth_svg
 from benchmarks.instances import SIZES, half_occupied
 from benchmarks.never_worse import anything
 from solver.result import ObjectiveTerm
@@ -40,3 +43,16 @@ def test_the_worst_values_count_what_a_cluster_could_lose():
 def test_clusters_of_every_sort_are_repeatable_and_differ():
     assert anything(3).work == anything(3).work
     assert anything(3).work != anything(4).work
+
+
+def test_growth_is_drawn_with_every_point_and_its_gap():
+    points = [
+        Point(128, 0.0, {"whole process": 1.0, "memory, GiB": 0.1}),
+        Point(10_000, 0.00014, {"whole process": 8, "memory, GiB": 0.2, "first checked plan": 0.6}),
+    ]
+
+    drawn = ElementTree.fromstring(growth_svg(points))
+
+    words = [text.text for text in drawn.iter("{http://www.w3.org/2000/svg}text")]
+    assert {"optimal", "gap 0.014 %", "100", "10,000", "whole process"} <= set(words)
+    assert len(list(drawn.iter("{http://www.w3.org/2000/svg}circle"))) == 5
