@@ -71,13 +71,15 @@ class StrandingMeter:
         self._as_array: list[NDArray[np.intp]] = []
         self._one_by_one: list[list[Node]] = []
         masks: dict[Shape, NDArray[np.bool_]] = {}
+        places: dict[bytes, NDArray[np.intp]] = {}
         for _, strict, _ in self._shapes:
             bare = replace(strict, cpu_milli=0, memory_mib=0)
             mask = masks[bare] if bare in masks else masks.setdefault(bare, self._hosting(bare))
             mask = mask & self._large_enough(strict)
             fast = counted & mask if strict.gpus else np.zeros_like(mask)
-            self._as_array.append(np.flatnonzero(fast))
-            self._one_by_one.append([problem.nodes[i] for i in np.flatnonzero(mask & ~fast)])
+            self._as_array.append(_shared(places, np.flatnonzero(fast)))
+            slow = _shared(places, np.flatnonzero(mask & ~fast))
+            self._one_by_one.append([problem.nodes[i] for i in slow])
 
     def _large_enough(self, shape: Shape) -> NDArray[np.bool_]:
         """Which nodes have the CPU and memory for a replica when empty."""
@@ -126,6 +128,11 @@ class StrandingMeter:
     def weighted_milli(self, states: States) -> int:
         """Sum over shapes of weight times stranded milli-GPU; by `scale` it becomes GPUs."""
         return sum(part.weight * part.milli for part in self.measure(states))
+
+
+def _shared(known: dict[bytes, NDArray[np.intp]], places: NDArray[np.intp]) -> NDArray[np.intp]:
+    """The one array for equal places: there are many shapes, and few sets of nodes for them."""
+    return known.setdefault(places.tobytes(), places)
 
 
 class _Left:
