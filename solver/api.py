@@ -115,7 +115,9 @@ def _search_aggregated(
 
     incumbent, interrupted = start, False
     replicas = sum(job.replicas for job in problem.jobs)
-    if replicas * len(problem.nodes) <= GREEDY_SEATS:
+    # Shares of GPUs are what the packer is no master of, and the baselines are.
+    shares = any(role.shape.is_share for _, role in problem.roles())
+    if shares or replicas * len(problem.nodes) <= GREEDY_SEATS:
         incumbent, interrupted = best_greedy(problem, ruler, options, progress, start)
     started_s = began - options.time_limit_s if interrupted else began
     return improve(
