@@ -9,10 +9,10 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
+from benchmarks.gaps import cost_gaps, worst_values
 from benchmarks.instances import SIZES, Size, explicit_nodes_yaml, half_occupied
 from benchmarks.registry import Benchmark, Row
 from solver.options import SolveOptions
-from solver.problem import Problem
 from solver.result import ObjectiveTerm, SolveResult
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -71,8 +71,9 @@ def large() -> Iterator[Row]:
         )
         instance, result = _solved(SIZES["M"], seed, M_LIMIT_S)
         yield from _phases(instance, result)
-        worst = worst_values(half_occupied(SIZES["M"], seed))
-        gaps = {_name(term): _gap(term, worst) for term in result.objectives}
+        problem = half_occupied(SIZES["M"], seed)
+        gaps = {_name(term): term.gap_ratio for term in result.objectives}
+        gaps |= cost_gaps(problem, result.objectives, worst_values(problem))
         widest = max(gaps, key=lambda name: gaps[name])
         yield Row(
             instance=instance,
@@ -82,20 +83,6 @@ def large() -> Iterator[Row]:
             limit=WITHIN,
             note=f"{widest}; {_what_is_open(result)}" if gaps[widest] else "",
         )
-
-
-def worst_values(problem: Problem) -> dict[str, float]:
-    """The worst value that the tiers of cost can have on a cluster.
-
-    ``topology``: every replica of every pending gang in a group of its own; ``stranded``: all
-    free GPUs.
-    """
-    held = sum(len(replica.gpus) for job in problem.running for replica in job.replicas)
-    usable = sum(len(node.usable_gpus) for node in problem.nodes)
-    return {
-        "topology": sum(job.replicas for job in problem.jobs if job.gang and job.replicas > 1),
-        "stranded": usable - held,
-    }
 
 
 def command_line() -> Iterator[Row]:
@@ -208,13 +195,6 @@ def _phases(instance: str, result: SolveResult) -> Iterator[Row]:
 
 def _open(result: SolveResult) -> list[ObjectiveTerm]:
     return [term for term in result.objectives if term.value != term.bound]
-
-
-def _gap(term: ObjectiveTerm, worst: dict[str, float]) -> float:
-    """Relative gap; of tiers of cost, the absolute gap over the worst value on that cluster."""
-    if term.name in worst:
-        return abs(term.bound - term.value) / max(worst[term.name], 1)
-    return term.gap_ratio
 
 
 def _name(term: ObjectiveTerm) -> str:

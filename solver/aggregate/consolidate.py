@@ -12,16 +12,13 @@ from collections.abc import Callable, Sequence
 from random import Random
 
 from solver.aggregate.packer import Packer, Seats
-from solver.metrics import FewestGroups, counts_for_spread, spread_counts, topology_levels
+from solver.aggregate.spans import Spans
 from solver.workload import Job
 
 OTHER_NODES = 3
 MOST_JOBS = 14
 IN_VAIN = 400
 """Attempts without success after which the search gives up."""
-
-Spans = tuple[int, ...]
-"""Groups that count as cost, by level, outermost first."""
 
 
 class Consolidator:
@@ -40,8 +37,7 @@ class Consolidator:
         self._problem = packer.problem
         self._hungry = hungry
         self._rng = Random(seed)
-        self._fewest = FewestGroups(self._problem)
-        self._levels = topology_levels(self._problem)
+        self._spans = Spans(packer)
         self._on_node: dict[int, set[str]] = {}
         for name, seats in packer.seats.items():
             self._enter(name, seats)
@@ -64,7 +60,7 @@ class Consolidator:
 
     def _costly(self) -> list[Job]:
         jobs = (self._problem.job_by_name[name] for name in self._packer.seats)
-        return [job for job in jobs if any(self._spans(job))]
+        return [job for job in jobs if any(self._spans.excess(job))]
 
     def _attempt(self, job: Job) -> bool:
         packer = self._packer
@@ -77,7 +73,7 @@ class Consolidator:
         jobs = [j for j in jobs if j.gang]
         if len(jobs) > MOST_JOBS:
             return False
-        before = [self._spans(j) for j in jobs]
+        before = [self._spans.excess(j) for j in jobs]
         old = [(j, self._stop(j)) for j in jobs]
         ranked = sorted(
             old, key=lambda pair: (*self._hungry(pair[0]), -pair[0].replicas, self._rng.random())
@@ -89,7 +85,7 @@ class Consolidator:
             self._enter(other.name, packer.seats[other.name])
             new.append(other)
         if len(new) == len(jobs):
-            after = [self._spans(j) for j in jobs]
+            after = [self._spans.excess(j) for j in jobs]
             if _total(after) < _total(before):
                 return True
         for other in new:
@@ -98,24 +94,6 @@ class Consolidator:
             packer.restore(other, seats)
             self._enter(other.name, seats)
         return False
-
-    def _spans(self, job: Job) -> Spans:
-        """Groups spanned beyond the fewest possible, by level."""
-        if not spread_counts(job):
-            return (0,) * len(self._levels)
-        seats = self._packer.seats[job.name]
-        counted = [
-            (role, seats[role.name])
-            for role in job.roles
-            if seats.get(role.name) and counts_for_spread(job, role.shape)
-        ]
-        found = []
-        for level in self._levels:
-            group_of = self._packer.group_of(level)
-            groups = {int(group_of[seat.node]) for _, places in counted for seat in places}
-            least = max((self._fewest(r.shape, level, len(p)) for r, p in counted), default=0)
-            found.append(max(0, len(groups) - least))
-        return tuple(found)
 
     def _enter(self, name: str, seats: Seats) -> None:
         for places in seats.values():
@@ -130,5 +108,6 @@ class Consolidator:
         return seats
 
 
-def _total(spans: Sequence[Spans]) -> Spans:
+def _total(spans: Sequence[tuple[int, ...]]) -> tuple[int, ...]:
+    """Level by level, outermost first."""
     return tuple(sum(level) for level in zip(*spans, strict=True))

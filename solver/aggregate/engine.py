@@ -10,8 +10,9 @@ import math
 import time
 
 from solver.aggregate.blocks import BlockProgram
-from solver.aggregate.guided import Guide, Wish, wish_of
+from solver.aggregate.guided import Guide
 from solver.aggregate.relaxation import ADMISSION, Relaxation
+from solver.aggregate.wish import Wish, wish_of
 from solver.interrupts import held
 from solver.options import SolveOptions
 from solver.problem import Problem

@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 
@@ -17,8 +16,9 @@ from solver.aggregate.consolidate import Consolidator
 from solver.aggregate.packer import Packer, Seats
 from solver.aggregate.polish import Polisher
 from solver.aggregate.regroup import Regrouper
-from solver.aggregate.relaxation import ADMISSION, Relaxation
+from solver.aggregate.relaxation import ADMISSION
 from solver.aggregate.ruin import Ruin
+from solver.aggregate.wish import Wish
 from solver.problem import Problem
 from solver.solution import Plan
 from solver.stock import Seat, Stock
@@ -34,33 +34,6 @@ PACKING_PART = 0.2
 
 SCARCE = 0.1
 """Part of all groups: a gang that so few could hold is placed before the others."""
-
-WHOLE = 0.99
-"""A part of a gang, in the linear program, that counts as the whole of it."""
-
-
-@dataclass(frozen=True, slots=True)
-class Wish:
-    """What the linear program would start.
-
-    Parameters
-    ----------
-    parts
-        Job name to the part of it that starts; jobs of independent replicas are missing.
-    worth
-        The admission steps in their order: no plan is better.
-    """
-
-    parts: Mapping[str, float]
-    worth: tuple[int, ...]
-
-    def part(self, job: Job) -> float:
-        """The part of a job that starts; independent replicas count as whole."""
-        return self.parts.get(job.name, 1.0)
-
-    def whole(self, job: Job) -> bool:
-        """Whether the program starts the whole of a job."""
-        return self.part(job) >= WHOLE
 
 
 class Guide:
@@ -162,8 +135,8 @@ class Guide:
             now = time.monotonic()
             until = now + (self._deadline_s - now) * (TOGETHER_PART if place < len(begun) else 1)
             part = None if rounds is None else rounds // (1 + len(begun))
-            ruin = Ruin(packer, self._seed, wish.part)
-            worth = ruin.run(wish.worth, self._worth(packer), until, part)
+            ruin = Ruin(packer, self._seed, wish)
+            worth = ruin.run(self._worth(packer), until, part)
             if worth > self._best_worth or packer is self.best:
                 self.best, self._best_worth = packer, worth
 
@@ -275,23 +248,3 @@ def _start_together(packer: Packer, jobs: Sequence[Job]) -> bool:
             return False
         started.append(job)
     return True
-
-
-def wish_of(ruler: Ruler, program: Relaxation, left_s: Callable[[], float]) -> Wish | None:
-    """What the linear program starts when the steps are taken in order; None if time runs out."""
-    problem = ruler.problem
-    parts: dict[str, float] = {}
-    worth: list[int] = []
-    for step in ruler.steps:
-        if step.kind not in ADMISSION:
-            continue
-        found = program.bound(step, left_s())
-        if found is None:
-            return None
-        # No more than what a plan may have: the program's value can lie above all whole ones.
-        program.keep(step, min(found.bound, math.floor(found.value * (1 - 1e-7))))
-        worth.append(found.bound)
-        for job in problem.jobs:
-            if job.priority == step.level and job.gang:
-                parts[job.name] = found.parts[job.name]
-    return Wish(parts, tuple(worth))

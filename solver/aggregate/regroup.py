@@ -26,7 +26,8 @@ import numpy as np
 from ortools.sat.python import cp_model
 
 from solver.aggregate.packer import Move, Packer
-from solver.metrics import FewestGroups, counts_for_spread, spread_counts, topology_levels
+from solver.aggregate.spans import Spans
+from solver.metrics import counts_for_spread, spread_counts
 from solver.search import Effort, Outcome, SearchLimits, search
 from solver.stock import NO_LIMIT
 from solver.workload import Job, LinkRule, Role, Shape
@@ -64,8 +65,8 @@ class Regrouper:
         self._problem = packer.problem
         self._stock = packer.stock
         self._rng = Random(seed)
-        self._fewest = FewestGroups(self._problem)
-        self._levels = topology_levels(self._problem)
+        self._spans = Spans(packer)
+        self._levels = self._spans.levels
         self._on_node: dict[int, set[str]] = defaultdict(set)
         self._excess: dict[str, int] = {}
         for name in packer.seats:
@@ -277,30 +278,12 @@ class Regrouper:
         for places in self._packer.seats[name].values():
             for seat in places:
                 self._on_node[seat.node].add(name)
-        self._excess[name] = self._spanned_too_much(self._problem.job_by_name[name])
+        self._excess[name] = sum(self._spans.excess(self._problem.job_by_name[name]))
 
     def _leave(self, name: str) -> None:
         for places in self._packer.seats[name].values():
             for seat in places:
                 self._on_node[seat.node].discard(name)
-
-    def _spanned_too_much(self, job: Job) -> int:
-        """Groups spanned beyond the fewest possible, those of all levels added up."""
-        if not spread_counts(job):
-            return 0
-        seats = self._packer.seats[job.name]
-        counted = [
-            (role, seats[role.name])
-            for role in job.roles
-            if seats.get(role.name) and counts_for_spread(job, role.shape)
-        ]
-        total = 0
-        for level in self._levels:
-            group_of = self._stock.group_of(level)
-            groups = {int(group_of[seat.node]) for _, places in counted for seat in places}
-            least = max((self._fewest(r.shape, level, len(p)) for r, p in counted), default=0)
-            total += max(0, len(groups) - least)
-        return total
 
 
 def _amounts(shape: Shape) -> tuple[int, int, int]:

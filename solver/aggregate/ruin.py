@@ -15,13 +15,14 @@ from __future__ import annotations
 
 import time
 from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from random import Random
 
 import numpy as np
 
 from solver.aggregate.packer import Packer, Seats
 from solver.aggregate.relaxation import ADMISSION
+from solver.aggregate.wish import Wish
 from solver.tiers import admitted
 from solver.workload import Job
 
@@ -30,9 +31,6 @@ STOPPED, SPARE, TRIED = 2, 4, 12
 
 As many again of the waiting jobs that the linear program would start.
 """
-
-WISHED = 0.99
-"""A part of a job that counts as the whole of it."""
 
 NOISE = 0.3
 """How far chance moves a job in the order of the linear program's parts."""
@@ -45,14 +43,14 @@ class Ruin:
 
     Parameters
     ----------
-    part
-        Which part of a job the linear program would start.
+    wish
+        What the linear program would start.
     """
 
-    def __init__(self, packer: Packer, seed: int, part: Callable[[Job], float]) -> None:
+    def __init__(self, packer: Packer, seed: int, wish: Wish) -> None:
         self._packer = packer
         self._problem = packer.problem
-        self._part = part
+        self._wish = wish
         self._rng = Random(seed)
         self._levels = sorted({job.priority for job in self._problem.jobs}, reverse=True)
         self._position = self._problem.position
@@ -61,17 +59,17 @@ class Ruin:
         for name in packer.seats:
             self._enter(name)
 
-    def run(self, wished: Worth, worth: Worth, deadline_s: float, rounds: int | None) -> Worth:
+    def run(self, worth: Worth, deadline_s: float, rounds: int | None) -> Worth:
         """Go on until nothing is missed, or time or rounds are over; the worth in the end.
 
         Parameters
         ----------
-        wished, worth
-            The admission steps, level by level: what the program says, and what is there.
+        worth
+            The admission steps, level by level, of what is there.
         """
         done = 0
         while (rounds is None or done < rounds) and time.monotonic() < deadline_s:
-            level = self._level_that_misses(wished, worth)
+            level = self._level_that_misses(worth)
             if level is None:
                 break
             change = self._round(level)
@@ -79,12 +77,14 @@ class Ruin:
             done += 1
         return worth
 
-    def _level_that_misses(self, wished: Worth, worth: Worth) -> int | None:
+    def _level_that_misses(self, worth: Worth) -> int | None:
         """A level drawn by how much it misses."""
         missed = []
         for place, _ in enumerate(self._levels):
             here = slice(place * len(ADMISSION), (place + 1) * len(ADMISSION))
-            gaps = dict(zip(ADMISSION, np.subtract(wished[here], worth[here]), strict=True))
+            gaps = dict(
+                zip(ADMISSION, np.subtract(self._wish.worth[here], worth[here]), strict=True)
+            )
             gaps["oldest"] = gaps["oldest"] / len(self._problem.jobs)
             missed.append(float(sum(max(0, gap) for gap in gaps.values())))
         if not any(missed):
@@ -100,8 +100,8 @@ class Ruin:
         if not seated:
             return nothing
         stopped = self._around(seated, level)
-        wished = [job for job in waiting if self._part(job) >= WISHED]
-        others = [job for job in waiting if self._part(job) < WISHED]
+        wished = [job for job in waiting if self._wish.whole(job)]
+        others = [job for job in waiting if not self._wish.whole(job)]
         tried = [
             job
             for jobs in (wished, others)
@@ -117,7 +117,7 @@ class Ruin:
             touched,
             key=lambda j: (
                 -j.priority,
-                -self._part(j) + self._rng.random() * NOISE,
+                -self._wish.part(j) + self._rng.random() * NOISE,
                 self._position[j.name],
             ),
         )

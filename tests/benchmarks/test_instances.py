@@ -3,7 +3,6 @@ import pytest
 from benchmarks.__main__ import main
 from benchmarks.instances import DEMAND_RATIO, SIZES, explicit_nodes_yaml, half_occupied
 from benchmarks.registry import Row, registry
-from benchmarks.spine import worst_values
 from specs.compile import compile_spec
 from specs.loader import parse_spec
 
@@ -30,15 +29,6 @@ def test_the_same_seed_gives_the_same_work_and_another_seed_other_work():
 
     assert first == again
     assert first != other
-
-
-def test_the_worst_values_are_all_free_gpus_and_every_replica_by_itself():
-    problem = half_occupied(SIZES["S"], 1)
-
-    worst = worst_values(problem)
-
-    assert worst["stranded"] == 64
-    assert worst["topology"] == sum(job.replicas for job in problem.jobs if job.replicas > 1)
 
 
 def test_written_out_nodes_are_a_valid_spec():

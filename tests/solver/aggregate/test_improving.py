@@ -12,6 +12,7 @@ from solver.aggregate.packer import Move, Packer
 from solver.aggregate.regroup import Regrouper
 from solver.aggregate.relaxation import ADMISSION, Relaxation
 from solver.aggregate.ruin import Ruin
+from solver.aggregate.wish import Wish
 from solver.problem import Problem
 from solver.solution import Plan
 from solver.stock import Seat, Stock
@@ -87,9 +88,8 @@ def test_the_older_job_takes_the_place_of_the_younger_ones():
         ruler.value(step, packer.plan()) for step in ruler.steps if step.kind in ADMISSION
     )
 
-    found = Ruin(packer, 1, lambda job: float(job.name == "old")).run(
-        wished, worth, time.monotonic() + 10, rounds=50
-    )
+    parts = {job.name: float(job.name == "old") for job in problem.jobs}
+    found = Ruin(packer, 1, Wish(parts, wished)).run(worth, time.monotonic() + 10, rounds=50)
 
     assert found == wished
     assert set(packer.plan().by_job) == {"old"}
@@ -103,7 +103,7 @@ def test_what_is_worse_is_taken_back_to_the_very_seats():
     )
     more = tuple(value + 1 for value in worth)
 
-    found = Ruin(packer, 1, lambda _: 1.0).run(more, worth, time.monotonic() + 10, rounds=30)
+    found = Ruin(packer, 1, Wish({}, more)).run(worth, time.monotonic() + 10, rounds=30)
 
     assert found == worth
     assert packer.plan().started == split.started
