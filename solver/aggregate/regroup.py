@@ -27,6 +27,7 @@ from ortools.sat.python import cp_model
 
 from solver.aggregate.packer import Move, Packer
 from solver.aggregate.spans import Spans
+from solver.linear import Expr
 from solver.metrics import counts_for_spread, spread_counts
 from solver.search import Effort, Outcome, SearchLimits, search
 from solver.stock import NO_LIMIT
@@ -125,7 +126,7 @@ class Regrouper:
             return 0
         moving = sorted({part.job.name for part in parts})
         old = sum(self._excess[name] for name in moving)
-        model, counts = self._model(parts, nodes)
+        model, objective, counts = self._model(parts, nodes)
         limits = SearchLimits(
             effort=Effort.QUICK,
             time_s=min(SEARCH_S, deadline_s - time.monotonic()),
@@ -134,7 +135,7 @@ class Regrouper:
             seed=self._rng.randrange(2**31),
             gap=0.0,
         )
-        outcome = search(model, self._objective, "min", limits)
+        outcome = search(model, objective, "min", limits)
         if outcome.interrupted:
             raise KeyboardInterrupt
         if not outcome.found:
@@ -182,7 +183,7 @@ class Regrouper:
 
     def _model(
         self, parts: list[_Part], nodes: list[int]
-    ) -> tuple[cp_model.CpModel, dict[tuple[int, int], cp_model.IntVar]]:
+    ) -> tuple[cp_model.CpModel, Expr, dict[tuple[int, int], cp_model.IntVar]]:
         model = cp_model.CpModel()
         stock, inside = self._stock, set(nodes)
         now: dict[tuple[int, int], int] = defaultdict(int)
@@ -216,8 +217,7 @@ class Regrouper:
                 ]
                 if terms and left < NO_LIMIT:
                     model.add(sum(terms) <= left)
-        self._objective = self._cost(model, parts, nodes, counts, now)
-        return model, counts
+        return model, self._cost(model, parts, nodes, counts, now), counts
 
     def _cost(
         self,
@@ -226,7 +226,7 @@ class Regrouper:
         nodes: list[int],
         counts: dict[tuple[int, int], cp_model.IntVar],
         now: dict[tuple[int, int], int],
-    ) -> cp_model.LinearExpr | int:
+    ) -> Expr:
         """Groups touched, the outer levels first; a little chance decides between equals."""
         inside = set(nodes)
         outer = [level for level in self._levels if level != "node"]
