@@ -1,0 +1,1 @@
+"""Readers of published traces, each to one `simulator.scenario.Scenario`."""
