@@ -44,6 +44,17 @@ class NodeState:
         """What is left once one replica of `shape` holds `gpus`."""
         return self.take(gpus, share_milli, shape.cpu_milli, shape.memory_mib)
 
+    def give_back(self, shape: Shape, gpus: tuple[int, ...], share_milli: int) -> NodeState:
+        """What is left once a replica of `shape` has left the `gpus` that it held."""
+        left = list(self.gpu_left)
+        for gpu in gpus:
+            left[gpu] += share_milli
+        return NodeState(
+            tuple(left),
+            None if self.cpu_left is None else self.cpu_left + shape.cpu_milli,
+            None if self.memory_left is None else self.memory_left + shape.memory_mib,
+        )
+
     @property
     def idle_gpus(self) -> tuple[int, ...]:
         """Indices of GPUs nobody holds any part of."""

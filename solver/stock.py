@@ -179,13 +179,9 @@ class Stock:
 
     def give_back(self, shape: Shape, seat: Seat) -> None:
         """Take a replica off its seat; cannot be rolled back."""
-        n, state = seat.node, self.states[seat.node]
-        left = list(state.gpu_left)
-        for gpu in seat.gpus:
-            left[gpu] += seat.share_milli
-        cpu = None if state.cpu_left is None else state.cpu_left + shape.cpu_milli
-        memory = None if state.memory_left is None else state.memory_left + shape.memory_mib
-        self._put(n, NodeState(tuple(left), cpu, memory))
+        self._put(
+            seat.node, self.states[seat.node].give_back(shape, seat.gpus, seat.share_milli)
+        )
 
     def mark(self) -> int:
         """A point to which `roll_back` goes back."""

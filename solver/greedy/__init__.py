@@ -19,6 +19,7 @@ from solver.greedy.first_fit import FirstFit
 from solver.greedy.gpu_clustering import GpuClustering
 from solver.greedy.gpu_packing import GpuPacking
 from solver.greedy.orders import ArrivalOrder, PriorityOrder
+from solver.greedy.philly_pack import PhillyPack
 from solver.greedy.policy import (
     OrderFactory,
     PlacementFactory,
@@ -54,9 +55,13 @@ PLACEMENTS: Mapping[str, PlacementFactory] = MappingProxyType(
         "fgd": lambda problem, _: FragmentationGradient(TargetWorkload(problem.reference)),
         "random": lambda _, seed: RandomFit(seed),
         "topology-aware": lambda _, __: TopologyAware(),
+        "philly-pack": lambda _, __: PhillyPack(),
     }
 )
 """Where a replica goes, by name."""
+
+OF_ONE_TRACE = ("philly-pack",)
+"""Placements that only make sense for the trace they come from: no baselines by themselves."""
 
 ORDERS: Mapping[str, OrderFactory] = MappingProxyType(
     {"priority": PriorityOrder, "fifo-skip": ArrivalOrder, "drf": DrfOrder}
@@ -74,6 +79,7 @@ POLICIES: Mapping[str, Policy] = MappingProxyType(
         **{
             name: Policy(name=name, order=PriorityOrder, placement=placement)
             for name, placement in PLACEMENTS.items()
+            if name not in OF_ONE_TRACE
         },
         "drf": Policy(name="drf", order=DrfOrder, placement=PLACEMENTS[DRF_PLACEMENT]),
     }
@@ -96,6 +102,8 @@ def parse_policy(name: str) -> Policy:
     """
     if name in POLICIES:
         return POLICIES[name]
+    if name in OF_ONE_TRACE:
+        return Policy(name=name, order=PriorityOrder, placement=PLACEMENTS[name])
     order, plus, placement = name.partition("+")
     if not plus:
         raise UnknownPolicyError(name, POLICIES)

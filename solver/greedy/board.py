@@ -10,6 +10,7 @@ node is found by looking at buckets, not nodes.
 from __future__ import annotations
 
 from bisect import bisect_left, insort
+from collections import Counter
 from collections.abc import Hashable, Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import combinations
@@ -42,6 +43,20 @@ class Seat:
     share_milli: int
 
 
+MOST_SITUATIONS = 200_000
+"""Situations that are remembered; beyond that, `Board.settle` forgets those that are no more."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Change:
+    """What undoes a change: the node's situation before it, and the kind of work that came."""
+
+    node: int
+    before: int
+    kind: str | None
+    count: int
+
+
 @dataclass(slots=True)
 class _Sheet:
     """All that is known about one shape, by situation."""
@@ -68,22 +83,22 @@ class Board:
         self._ids: dict[tuple[int, NodeState, frozenset[str]], int] = {}
         self._masked: dict[tuple[int, frozenset[int]], int] = {}
         self._sheets: dict[Shape, _Sheet] = {}
-        self._journal: list[tuple[int, int]] = []
+        self._journal: list[_Change] = []
+        self._kind_counts: list[Counter[str]] = [Counter() for _ in problem.nodes]
         self._of_node: list[int] = []
         self._buckets: dict[int, list[int]] = {}
         self._seat_all()
 
     def _seat_all(self) -> None:
         states = initial_states(self.problem)
-        kinds: dict[str, set[str]] = {node.name: set() for node in self.nodes}
         if self._policy.watches_kinds:
             for job in self.problem.running:
                 for replica, shape in zip(job.replicas, job.shapes, strict=False):
                     if kind := work_kind(shape):
-                        kinds[replica.node].add(kind)
+                        self._kind_counts[self.number[replica.node]][kind] += 1
         classes = node_classes(self.problem)
         for n, node in enumerate(self.nodes):
-            there = frozenset(kinds[node.name])
+            there = frozenset(self._kind_counts[n])
             sid = self._intern(Situation(classes[n], node, states[node.name], there))
             self._of_node.append(sid)
             self._buckets.setdefault(sid, []).append(n)
@@ -200,22 +215,65 @@ class Board:
 
     def take(self, shape: Shape, seat: Seat) -> None:
         """Let one replica have its seat."""
-        at = self._situations[self._of_node[seat.node]]
+        state = self.state(seat.node).place(shape, seat.gpus, seat.share_milli)
+        self._change(seat.node, state, shape, +1)
+
+    def give_back(self, shape: Shape, seat: Seat) -> None:
+        """Let one replica leave the seat that it took."""
+        state = self.state(seat.node).give_back(shape, seat.gpus, seat.share_milli)
+        self._change(seat.node, state, shape, -1)
+
+    def show(self, n: int, state: NodeState) -> None:
+        """Let a node look as if it had this left."""
+        sid = self._of_node[n]
+        at = self._situations[sid]
+        self._journal.append(_Change(n, sid, None, 0))
+        self._move(n, self._intern(Situation(at.class_, at.node, state, at.kinds)))
+
+    def state(self, n: int) -> NodeState:
+        """What a node has left."""
+        return self._situations[self._of_node[n]].state
+
+    def _change(self, n: int, state: NodeState, shape: Shape, count: int) -> None:
+        sid = self._of_node[n]
+        at = self._situations[sid]
+        kind = work_kind(shape) if self._policy.watches_kinds else None
         kinds = at.kinds
-        if self._policy.watches_kinds and (kind := work_kind(shape)):
-            kinds = kinds | {kind}
-        state = at.state.place(shape, seat.gpus, seat.share_milli)
-        self._journal.append((seat.node, self._of_node[seat.node]))
-        self._move(seat.node, self._intern(Situation(at.class_, at.node, state, kinds)))
+        if kind is not None:
+            kinds = self._count(n, kind, count)
+        self._journal.append(_Change(n, sid, kind, count))
+        self._move(n, self._intern(Situation(at.class_, at.node, state, kinds)))
+
+    def _count(self, n: int, kind: str, count: int) -> frozenset[str]:
+        """Book work of a kind on a node; the kinds that are there now."""
+        counts = self._kind_counts[n]
+        counts[kind] += count
+        if not counts[kind]:
+            del counts[kind]
+        return frozenset(counts)
 
     def mark(self) -> int:
-        """A moment to come back to."""
+        """A moment to come back to, until the next `settle`."""
         return len(self._journal)
 
     def roll_back(self, mark: int) -> None:
-        """Undo every `take` since the mark."""
+        """Undo every change since the mark."""
         while len(self._journal) > mark:
-            self._move(*self._journal.pop())
+            change = self._journal.pop()
+            if change.kind is not None:
+                self._count(change.node, change.kind, -change.count)
+            self._move(change.node, change.before)
+
+    def settle(self) -> None:
+        """What was done so far stays done, and need not be remembered any more."""
+        self._journal.clear()
+        if len(self._situations) > MOST_SITUATIONS:
+            now = [self._situations[sid] for sid in self._of_node]
+            self._situations, self._ids, self._masked, self._sheets = [], {}, {}, {}
+            self._buckets = {}
+            self._of_node = [self._intern(situation) for situation in now]
+            for n, sid in enumerate(self._of_node):
+                self._buckets.setdefault(sid, []).append(n)
 
     def _move(self, n: int, sid: int) -> None:
         old = self._buckets[self._of_node[n]]

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import TypeVar
 
 from solver.greedy.board import Board, Seat
 from solver.greedy.regions import Path, Regions
-from solver.greedy.scoring import PlacementPolicy, Region
+from solver.greedy.scoring import ANYWHERE, PlacementPolicy, Region
 from solver.ledger import Ledger
-from solver.problem import Problem, RoleKey
+from solver.problem import Problem
 from solver.solution import Placement, Plan
+from solver.state import NodeState
 from solver.workload import RESOURCES, Job, ResourceName, Role, SpreadRule
 
 T = TypeVar("T")
@@ -20,34 +22,73 @@ RoleSequence = list[tuple[Role, int]]
 """Roles in the order in which they are placed, with how many replicas."""
 
 
+@dataclass(frozen=True, slots=True)
+class _Booking:
+    """One replica that came (+1) or left (-1), at a place among those of its job."""
+
+    job: Job
+    role: Role
+    seat: Seat
+    count: int
+    at: int
+    home: Path | None = None
+
+
 class Draft:
-    """What has been placed so far, on a board and on the ledger of the queues."""
+    """What has been placed so far, on a board and on the ledger of the queues.
+
+    It can go on for as long as work comes and goes: `settle` makes an end of what can be undone.
+    """
 
     def __init__(self, problem: Problem, policy: PlacementPolicy) -> None:
         self.ledger = Ledger(problem)
-        self._problem = problem
-        self._board = Board(problem, policy)
-        self._regions = Regions(self._board, inside_out=policy.inside_out)
-        self._placements: list[Placement] = []
-        self._started: Counter[RoleKey] = Counter()
+        self.board = Board(problem, policy)
+        self._policy = policy
+        self._regions = Regions(self.board, inside_out=policy.inside_out)
+        self._log: list[_Booking | int] = []
+        self._seats: dict[str, list[tuple[Role, Seat]]] = {}
         self._in_group: Counter[tuple[str, int]] = Counter()
         self._homes: dict[str, Path] = {}
 
     def plan(self) -> Plan:
         """The plan as it stands."""
-        return Plan.of(self._placements)
+        return Plan.of(place for job in self._seats for place in self.placements(job))
+
+    def placements(self, job: str) -> list[Placement]:
+        """Where the replicas of a job are; each role numbers its own."""
+        number: Counter[str] = Counter()
+        found = []
+        for role, seat in self.seats(job):
+            found.append(
+                Placement(
+                    job=job,
+                    role=role.name,
+                    replica=number[role.name],
+                    node=self.board.nodes[seat.node].name,
+                    gpus=seat.gpus,
+                    share_milli=seat.share_milli,
+                )
+            )
+            number[role.name] += 1
+        return found
+
+    def seats(self, job: str) -> Sequence[tuple[Role, Seat]]:
+        """The seats that a job holds, in the order in which they were taken."""
+        return self._seats.get(job, ())
 
     def start(self, jobs: Sequence[Job]) -> bool:
         """Place the minimums of jobs that start together: all of them, or nothing changes.
 
         Where the jobs as they are ranked do not all find room, the larger ones go first.
         """
+        if len(jobs) == 1:
+            return self._start(jobs[0])
         larger_first = sorted(jobs, key=self._minimum_milli, reverse=True)
         for order in _distinct([list(jobs), larger_first]):
-            mark = len(self._placements)
+            mark = self.mark()
             if all(self._start(job) for job in order):
                 return True
-            self._roll_back(mark)
+            self.roll_back(mark)
         return False
 
     def add(self, job: Job, role: Role) -> bool:
@@ -68,11 +109,57 @@ class Draft:
                 return True
         return False
 
+    def put(self, job: Job, role: Role, seat: Seat) -> None:
+        """Place one replica on a seat that is free."""
+        self._book(job, role, seat, +1, len(self.seats(job.name)))
+
+    def release(self, job: Job) -> None:
+        """All replicas of a job leave their seats."""
+        for at in reversed(range(len(self.seats(job.name)))):
+            self.release_one(job, at)
+
+    def release_one(self, job: Job, at: int) -> None:
+        """One replica of a job leaves its seat, the one at a place among `seats`."""
+        role, seat = self._seats[job.name][at]
+        self._book(job, role, seat, -1, at, self._homes.get(job.name))
+
+    def hold(self, n: int, state: NodeState) -> None:
+        """Keep part of what a node has left from everybody, until it is rolled back."""
+        self._log.append(n)
+        self.board.show(n, state)
+
+    def mark(self) -> int:
+        """A moment to come back to, until the next `settle`."""
+        return len(self._log)
+
+    def roll_back(self, mark: int) -> None:
+        """Go back to a moment; each booking since then was one change of the board."""
+        while len(self._log) > mark:
+            last = self._log.pop()
+            if isinstance(last, int):
+                continue  # a node of which something was held back
+            self._count(last.job, last.role, last.seat, -last.count, last.at)
+            if last.count > 0:
+                self._homes.pop(last.job.name, None)
+            elif last.home is not None:
+                self._homes[last.job.name] = last.home
+        self.board.roll_back(mark)
+
+    def settle(self) -> set[int]:
+        """What was done so far stays done; the nodes (by number) on which anything was."""
+        touched = {entry if isinstance(entry, int) else entry.seat.node for entry in self._log}
+        self._log.clear()
+        self.board.settle()
+        return touched
+
     def _start(self, job: Job) -> bool:
         if not any(role.min_replicas for role in job.roles):
             return True
         if not self.ledger.allows(job.queue, self._minimum_amounts(job)):
             return False
+        self._policy.begin(job)
+        if job.replicas == 1 and job.topology is None:  # It goes anywhere, or nowhere.
+            return self._seat_one(job, job.roles[0], ANYWHERE)
         hopeless = set()
         for path in self._regions.paths(job):
             alike = self._alike(job, path[0])
@@ -86,19 +173,19 @@ class Draft:
 
     def _start_in(self, job: Job, region: Region) -> bool:
         for sequence in self._sequences(job):
-            mark = len(self._placements)
+            mark = self.mark()
             if all(
                 self._seat_one(job, role, region) for role, count in sequence for _ in range(count)
             ):
                 return True
-            self._roll_back(mark)
+            self.roll_back(mark)
         return False
 
     def _alike(self, job: Job, region: Region) -> tuple[object, ...] | None:
         """Equal for regions in which the same gang fares the same; None where that is unknown."""
         if job.spread is not None or region.nodes is None or len(region.nodes) > 1:
             return None
-        return (self._board.situation(region.nodes[0], region.gpus), region.gpus)
+        return (self.board.situation(region.nodes[0], region.gpus), region.gpus)
 
     def _sequences(self, job: Job) -> Iterator[RoleSequence]:
         """Orders of the roles: larger requests first, those for few nodes first, as written."""
@@ -106,7 +193,7 @@ class Draft:
         larger_first = sorted(roles, key=lambda entry: self._size(entry[0]), reverse=True)
         yield larger_first
         if len(roles) > 1:
-            nodes = {role.name: self._board.count_nodes(role.shape) for role, _ in roles}
+            nodes = {role.name: self.board.count_nodes(role.shape) for role, _ in roles}
             scarcest_first = sorted(roles, key=lambda entry: nodes[entry[0].name])
             yield from _distinct([larger_first, scarcest_first, roles])[1:]
 
@@ -117,10 +204,10 @@ class Draft:
     def _seat_one(self, job: Job, role: Role, region: Region) -> bool:
         if job.spread is not None:
             region = self._spread(job, job.spread, region)
-        seat = self._board.find(role.shape, region)
+        seat = self.board.find(role.shape, region)
         if seat is None:
             return False
-        self._take(job, role, seat)
+        self.put(job, role, seat)
         return True
 
     def _spread(self, job: Job, rule: SpreadRule, region: Region) -> Region:
@@ -130,36 +217,30 @@ class Draft:
         open_ = tuple(n for n in nodes if self._in_group[job.name, group_of[n]] < rule.max_per)
         return Region(open_, region.gpus, region.in_order)
 
-    def _take(self, job: Job, role: Role, seat: Seat) -> None:
-        key = RoleKey(job.name, role.name)
-        self._board.take(role.shape, seat)
-        self._book(job, role, seat.node, +1)
-        self._placements.append(
-            Placement(
-                job=job.name,
-                role=role.name,
-                replica=self._started[key] - 1,
-                node=self._board.nodes[seat.node].name,
-                gpus=seat.gpus,
-                share_milli=seat.share_milli,
-            )
-        )
+    def _book(
+        self, job: Job, role: Role, seat: Seat, count: int, at: int, home: Path | None = None
+    ) -> None:
+        self._log.append(_Booking(job, role, seat, count, at, home))
+        if count > 0:
+            self.board.take(role.shape, seat)
+        else:
+            self.board.give_back(role.shape, seat)
+        self._count(job, role, seat, count, at)
 
-    def _book(self, job: Job, role: Role, n: int, replicas: int) -> None:
-        self.ledger.add(job.queue, role.shape, replicas)
-        self._started[RoleKey(job.name, role.name)] += replicas
+    def _count(self, job: Job, role: Role, seat: Seat, count: int, at: int) -> None:
+        """Book a replica everywhere but on the board."""
+        seats = self._seats.setdefault(job.name, [])
+        if count > 0:
+            seats.insert(at, (role, seat))
+        else:
+            del seats[at]
+            if not seats:
+                del self._seats[job.name]
+                self._homes.pop(job.name, None)
+        self.ledger.add(job.queue, role.shape, count)
         if job.spread is not None:
-            self._in_group[job.name, self._regions.group_of(job.spread.over)[n]] += replicas
-
-    def _roll_back(self, mark: int) -> None:
-        """Go back to where `mark` replicas were placed; each was one move on the board."""
-        while len(self._placements) > mark:
-            last = self._placements.pop()
-            job = self._problem.job_by_name[last.job]
-            role = self._problem.role_by_key[RoleKey(last.job, last.role)]
-            self._book(job, role, self._board.number[last.node], -1)
-            self._homes.pop(last.job, None)
-        self._board.roll_back(mark)
+            group = self._regions.group_of(job.spread.over)[seat.node]
+            self._in_group[job.name, group] += count
 
     def _minimum_amounts(self, job: Job) -> dict[ResourceName, int]:
         total = dict.fromkeys(RESOURCES, 0)

@@ -10,7 +10,7 @@ from solver.cluster import GPU_MILLI, Node
 from solver.fit import least_milli, pick_gpus
 from solver.problem import Problem
 from solver.state import NodeState
-from solver.workload import Shape
+from solver.workload import Job, Shape
 
 Score = tuple[float, ...]
 """Higher wins, component by component."""
@@ -115,6 +115,9 @@ class PlacementPolicy(ABC):
 
     inside_out = False
     """Whether gangs go into the smallest group that has room, rather than the first one."""
+
+    def begin(self, job: Job) -> None:  # noqa: B027 (most policies do not care)
+        """Hear which job is placed next; replica by replica, whoever it belongs to, by default."""
 
     @abstractmethod
     def score(self, node: Node, state: NodeState, shape: Shape, kinds: frozenset[str]) -> Score:
