@@ -13,6 +13,7 @@ from math import pi, sin
 from typing import Literal
 
 from solver.cluster import Node
+from solver.fragmentation import TargetWorkload
 from solver.problem import Problem
 from solver.solution import Placement
 from solver.workload import Job, Queue, Shape
@@ -187,6 +188,13 @@ class Scenario:
             jobs=tuple(arrival.job for arrival in self.everyone),
             reference_shapes=self.reference_shapes,
         )
+
+    @cached_property
+    def workload(self) -> TargetWorkload:
+        """What fragmentation is relative to, with all that was computed of it so far."""
+        if self.target is not None:
+            return TargetWorkload(self.target.shapes, self.target.population)
+        return TargetWorkload(self.problem.reference)
 
     @cached_property
     def by_name(self) -> Mapping[str, Arrival]:

@@ -100,6 +100,9 @@ class Draft:
         if not self.ledger.allows(job.queue, self.ledger.amounts(role.shape)):
             return False
         home = self._homes.get(job.name) if job.gang else None
+        if home is None and job.gang and (seats := self.seats(job.name)):
+            _, first = seats[0]
+            home = self._regions.around(job, first.node, first.gpus)
         if home is not None:
             return any(self._seat_one(job, role, region) for region in home)
         for path in self._regions.paths(job):

@@ -74,6 +74,18 @@ class Regions:
             return self._from_inside(job)
         return (path for path in self._in_order(job) if self._may_hold(job, path[0]))
 
+    def around(self, job: Job, n: int, gpus: tuple[int, ...]) -> Path:
+        """Where a job that is in place (on these GPUs of a node, and maybe others) belongs."""
+        rule = job.topology
+        if rule is None:
+            return (ANYWHERE,)
+        if rule.within == "island":
+            parts = (frozenset(part) for part in self._board.nodes[n].topology.parts)
+            home = Region((n,), next((p for p in parts if not gpus or gpus[0] in p), None))
+        else:
+            home = self.groups(rule.within)[self._group_of[rule.within][n]]
+        return (home,) if rule.required else (home, ANYWHERE)
+
     def _in_order(self, job: Job) -> Iterator[Path]:
         rule = job.topology
         alone = job.replicas == 1 or not job.gang

@@ -1,0 +1,218 @@
+"""What a run amounts to: time-weighted means, percentiles, and the series that they come from.
+
+* utilization: GPU-time of jobs that run, over capacity times (last end - first arrival);
+* wait: first start - arrival, of jobs that started; the p-th percentile is the
+  ``ceil(p / 100 * n)``-th smallest;
+* JCT: end - arrival, of jobs that ran to their end;
+* stranded and fragmented GPUs: time-weighted means;
+* Jain's index over queues of what each was given of what it was entitled to (see `Fairness`).
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Sequence
+from math import ceil
+
+from simulator.scenario import Scenario
+from simulator.state import Cluster
+from simulator.waste import Waste
+from solver.cluster import GPU_MILLI
+from solver.fair_share import Claim, water_fill
+
+PERCENTILES = (50, 99)
+
+
+def percentile(sorted_values: Sequence[int], percent: float) -> int:
+    """The ``ceil(percent / 100 * n)``-th smallest of sorted values; 0 where there are none.
+
+    Examples
+    --------
+    >>> percentile([1, 2, 3, 4], 50), percentile([1, 2, 3, 4], 99)
+    (2, 4)
+    """
+    if not sorted_values:
+        return 0
+    return sorted_values[max(0, ceil(percent * len(sorted_values) / 100) - 1)]
+
+
+def jain(values: Sequence[float]) -> float:
+    """Jain's fairness index: 1 where all are equal, 1/n where one has everything.
+
+    ``(sum x)^2 / (n * sum x^2)``; 1 where there is nothing to share.
+
+    References
+    ----------
+    R. Jain, D. Chiu, W. Hawe, "A Quantitative Measure of Fairness and Discrimination for Resource
+    Allocation in Shared Computer Systems", DEC TR-301, 1984.
+
+    Examples
+    --------
+    >>> jain([1.0, 1.0]), jain([1.0, 0.0]), jain([])
+    (1.0, 0.5, 1.0)
+    """
+    squares = sum(value * value for value in values)
+    return sum(values) ** 2 / (len(values) * squares) if squares else 1.0
+
+
+class Fairness:
+    """GPU-time that queues were given of what they were entitled to, over time.
+
+    At every moment a queue is entitled to GPUs as in `solver.fair_share` (quota, then queue
+    priority, then weight, up to what it holds and waits for). What it holds beyond that counts for
+    nothing. Jain's index is taken over ``given / entitled`` of the queues.
+    """
+
+    def __init__(self, scenario: Scenario) -> None:
+        self._queues = scenario.queues
+        self._capacity_milli = scenario.problem.capacity["gpu_milli"] or 0
+        self._given = {queue.name: 0 for queue in scenario.queues}
+        self._entitled = {queue.name: 0 for queue in scenario.queues}
+        self._last: tuple[tuple[int, ...], dict[str, int]] = ((), {})
+
+    def advance(self, span_ms: int, held: dict[str, int], demand: dict[str, int]) -> None:
+        """The time that passed with this held and asked for."""
+        shares = self._shares(demand)
+        for name, share in shares.items():
+            self._given[name] += span_ms * min(held[name], share)
+            self._entitled[name] += span_ms * share
+
+    def _shares(self, demand: dict[str, int]) -> dict[str, int]:
+        if sum(demand.values()) <= self._capacity_milli:
+            return demand
+        key = tuple(demand.values())
+        if self._last[0] != key:
+            claims = [
+                Claim(
+                    name=queue.name,
+                    priority=queue.priority,
+                    weight=queue.weight,
+                    quota=queue.quota.get("gpu_milli", 0),
+                    cap=min(
+                        demand[queue.name], queue.limit.get("gpu_milli", demand[queue.name])
+                    ),
+                )
+                for queue in self._queues
+            ]
+            self._last = (key, water_fill(claims, self._capacity_milli))
+        return self._last[1]
+
+    @property
+    def jain(self) -> float:
+        """The index over queues that were entitled to anything."""
+        return jain([self._given[q] / e for q, e in self._entitled.items() if e])
+
+
+class Series:
+    """Values over time: a row for every moment at which one changed.
+
+    Attributes
+    ----------
+    time_ms, held_milli, busy_milli, stranded_milli, fragmented_milli, waiting
+        GPU-milli held by jobs, and by those that run; stranded and fragmented milli-GPU; jobs that
+        wait.
+    queue_milli
+        GPU-milli held, by queue.
+    """
+
+    def __init__(self, queues: Sequence[str]) -> None:
+        self.time_ms = array("q")
+        self.held_milli = array("q")
+        self.busy_milli = array("q")
+        self.stranded_milli = array("d")
+        self.fragmented_milli = array("d")
+        self.waiting = array("q")
+        self.queue_milli = {name: array("q") for name in queues}
+
+
+class Meter:
+    """Observes a run: integrates over time, and keeps the series.
+
+    Parameters
+    ----------
+    series
+        Whether to keep the series.
+    """
+
+    def __init__(self, scenario: Scenario, *, series: bool = True) -> None:
+        self._waste = Waste(scenario)
+        self._fairness = Fairness(scenario) if len(scenario.queues) > 1 else None
+        self._keep = series
+        self.series = Series([queue.name for queue in scenario.queues])
+        self._nodes: list[tuple[float, float]] = []
+        self._stranded = 0.0
+        self._fragmented = 0.0
+        self._at_ms: int | None = None
+        self._busy = 0
+        self._held: dict[str, int] = {}
+        self._demand: dict[str, int] = {}
+        self.busy_milli_ms = 0
+        self._stranded_ms = 0.0
+        self._fragmented_ms = 0.0
+        self.first_ms = 0
+
+    @property
+    def fragmented_milli(self) -> float:
+        """Fragmentation now, in milli-GPU."""
+        return self._fragmented
+
+    def before(self, cluster: Cluster) -> None:
+        """Count the time since the last moment."""
+        if self._at_ms is None:
+            self._begin(cluster)
+            return
+        span_ms = cluster.now_ms - self._at_ms
+        if not span_ms:
+            return
+        self.busy_milli_ms += span_ms * self._busy
+        self._stranded_ms += span_ms * self._stranded
+        self._fragmented_ms += span_ms * self._fragmented
+        if self._fairness is not None:
+            self._fairness.advance(span_ms, self._held, self._demand)
+        self._at_ms = cluster.now_ms
+
+    def after(self, cluster: Cluster, touched: set[int]) -> None:
+        """Look at what changed."""
+        board = cluster.draft.board
+        for n in touched:
+            stranded, fragmented = self._waste.of(board.nodes[n], board.state(n))
+            before = self._nodes[n]
+            self._stranded += stranded - before[0]
+            self._fragmented += fragmented - before[1]
+            self._nodes[n] = (stranded, fragmented)
+        self._busy = cluster.busy_milli
+        if self._fairness is not None:
+            self._held = dict(cluster.held_milli)
+            self._demand = {
+                name: held + cluster.wanted_milli[name] for name, held in self._held.items()
+            }
+        if self._keep:
+            self._record(cluster)
+
+    def _begin(self, cluster: Cluster) -> None:
+        board = cluster.draft.board
+        self._at_ms = self.first_ms = cluster.now_ms
+        self._nodes = [self._waste.of(node, board.state(n)) for n, node in enumerate(board.nodes)]
+        self._stranded = sum(stranded for stranded, _ in self._nodes)
+        self._fragmented = sum(fragmented for _, fragmented in self._nodes)
+
+    def _record(self, cluster: Cluster) -> None:
+        series = self.series
+        series.time_ms.append(cluster.now_ms)
+        series.held_milli.append(sum(cluster.held_milli.values()))
+        series.busy_milli.append(cluster.busy_milli)
+        series.stranded_milli.append(self._stranded)
+        series.fragmented_milli.append(self._fragmented)
+        series.waiting.append(len(cluster.waiting))
+        for name, held in cluster.held_milli.items():
+            series.queue_milli[name].append(held)
+
+    def means_gpus(self, span_ms: int) -> tuple[float, float]:
+        """Time-weighted means of stranded and fragmented GPUs."""
+        span = max(1, span_ms) * GPU_MILLI
+        return self._stranded_ms / span, self._fragmented_ms / span
+
+    @property
+    def jain(self) -> float:
+        """Jain's index over queues; 1 where there is one."""
+        return 1.0 if self._fairness is None else self._fairness.jain

@@ -1,0 +1,75 @@
+"""What came of one run: its row of the table, what became of every job, series and log."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from simulator.lives import State
+from simulator.metrics import Series
+from simulator.state import Entry
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobOutcome:
+    """What became of one job; times in milliseconds, None where it never came to that."""
+
+    job: str
+    queue: str
+    kind: str
+    gpu_milli: int
+    arrival_ms: int
+    start_ms: int | None
+    end_ms: int | None
+    state: State
+    reason: str
+    preemptions: int
+    lost_gpu_ms: int
+
+    @property
+    def wait_ms(self) -> int | None:
+        """From arrival to the first start."""
+        return None if self.start_ms is None else self.start_ms - self.arrival_ms
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Summary:
+    """One row of the comparison.
+
+    `finished`, `failed` (by themselves, or dropped on arrival where nobody waits),
+    `unschedulable` and `running` (they do not end by themselves) add up to all jobs.
+    """
+
+    policy: str
+    seed: int
+    finished: int
+    failed: int
+    unschedulable: int
+    running: int
+    utilization_ratio: float
+    wait_mean_s: float
+    wait_p50_s: float
+    wait_p90_s: float
+    wait_p99_s: float
+    wait_max_s: float
+    jct_mean_s: float
+    stranded_gpus_mean: float
+    fragmentation_gpus_mean: float
+    deadlocks: int
+    preemptions: int
+    lost_gpu_h: float
+    allocated_milli: int
+    fragmentation_milli: float
+    jain: float
+    makespan_s: float
+    events: int
+    run_s: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcome:
+    """A whole run."""
+
+    summary: Summary
+    jobs: tuple[JobOutcome, ...]
+    series: Series
+    log: tuple[Entry, ...]

@@ -1,0 +1,150 @@
+"""simulate(scenario, policy, seed): one run from the first arrival to the last end."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+
+from simulator.engine import Engine, Observer
+from simulator.lives import Life, State
+from simulator.metrics import Meter, percentile
+from simulator.outcome import JobOutcome, Outcome, Summary
+from simulator.policies import SimulationOptions, parse_simulation_policy
+from simulator.scenario import MS, Scenario
+from simulator.state import Cluster
+
+HOUR_MS = 3600 * MS
+
+Listener = Callable[[int, int], None]
+"""Told how many events have happened, and how many jobs have gone."""
+
+EVERY = 512
+"""Moments between two calls of a listener."""
+
+
+def simulate(
+    scenario: Scenario,
+    policy: str,
+    seed: int = 1,
+    options: SimulationOptions | None = None,
+    *,
+    observers: Sequence[Observer] = (),
+    listener: Listener | None = None,
+    series: bool = True,
+) -> Outcome:
+    """Replay a scenario under a policy.
+
+    Parameters
+    ----------
+    policy
+        ``ORDER+PLACEMENT``, or one of the two (see `simulator.policies`).
+    seed
+        For policies that draw; the same scenario, policy, options and seed give the same run.
+    series
+        Whether to keep the values over time.
+
+    Raises
+    ------
+    solver.greedy.UnknownPolicyError
+        There is no such policy.
+    solver.problem.ProblemError
+        The scenario contradicts itself.
+    """
+    began = time.monotonic()
+    options = options or SimulationOptions()
+    chosen = parse_simulation_policy(policy)
+    cluster = chosen.cluster(scenario, seed, options)
+    scheduler = chosen.scheduler(cluster, options)
+    meter = Meter(scenario, series=series)
+    engine = Engine(cluster, scheduler, [meter, *observers])
+    moments = 0
+    while engine.step():
+        moments += 1
+        if listener is not None and moments % EVERY == 0:
+            listener(engine.events, len(cluster.lives) - len(cluster.waiting))
+    summary = _summary(
+        policy, seed, cluster, meter, scheduler.deadlocks, engine.events, time.monotonic() - began
+    )
+    return Outcome(
+        summary=summary,
+        jobs=tuple(_outcome(cluster, life) for life in cluster.lives),
+        series=meter.series,
+        log=tuple(cluster.log),
+    )
+
+
+def _outcome(cluster: Cluster, life: Life) -> JobOutcome:
+    job = life.arrival.job
+    milli = sum(cluster.problem.gpu_milli(role.shape) * role.replicas for role in job.roles)
+    ended = life.state in (State.FINISHED, State.FAILED, State.UNSCHEDULABLE)
+    return JobOutcome(
+        job=life.name,
+        queue=job.queue,
+        kind=job.kind,
+        gpu_milli=milli,
+        arrival_ms=life.arrival.arrival_ms,
+        start_ms=life.first_start_ms,
+        end_ms=life.end_ms if ended else None,
+        state=life.state,
+        reason=life.reason,
+        preemptions=life.preemptions,
+        lost_gpu_ms=life.lost_gpu_ms,
+    )
+
+
+def _summary(
+    policy: str,
+    seed: int,
+    cluster: Cluster,
+    meter: Meter,
+    deadlocks: int,
+    events: int,
+    run_s: float,
+) -> Summary:
+    lives = cluster.lives
+    count = {state: sum(life.state is state for life in lives) for state in State}
+    waits = sorted(
+        life.first_start_ms - life.arrival.arrival_ms
+        for life in lives
+        if life.first_start_ms is not None
+    )
+    done = [
+        life for life in lives if life.end_ms is not None and life.first_start_ms is not None
+        and life.state in (State.FINISHED, State.FAILED)
+    ]
+    span_ms = cluster.now_ms - meter.first_ms
+    capacity = cluster.problem.capacity["gpu_milli"] or 0
+    stranded, fragmented = meter.means_gpus(span_ms)
+    jct = [(life.end_ms or 0) - life.arrival.arrival_ms for life in done]
+    return Summary(
+        policy=policy,
+        seed=seed,
+        finished=count[State.FINISHED],
+        failed=count[State.FAILED],
+        unschedulable=count[State.UNSCHEDULABLE],
+        running=count[State.RUNNING],
+        utilization_ratio=meter.busy_milli_ms / (capacity * span_ms) if capacity * span_ms else 0.0,
+        wait_mean_s=_mean_s(waits),
+        wait_p50_s=percentile(waits, 50) / MS,
+        wait_p90_s=percentile(waits, 90) / MS,
+        wait_p99_s=percentile(waits, 99) / MS,
+        wait_max_s=percentile(waits, 100) / MS,
+        jct_mean_s=_mean_s(jct),
+        stranded_gpus_mean=stranded,
+        fragmentation_gpus_mean=fragmented,
+        deadlocks=deadlocks,
+        preemptions=sum(life.preemptions for life in lives),
+        lost_gpu_h=sum(life.lost_gpu_ms for life in lives) / HOUR_MS,
+        allocated_milli=sum(cluster.held_milli.values()),
+        fragmentation_milli=meter.fragmented_milli,
+        jain=meter.jain,
+        makespan_s=span_ms / MS,
+        events=events,
+        run_s=run_s,
+    )
+
+
+def _mean_s(times_ms: Sequence[int]) -> float:
+    return sum(times_ms) / len(times_ms) / MS if times_ms else 0.0
+
+

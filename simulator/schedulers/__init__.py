@@ -1,0 +1,1 @@
+"""Who starts next: one scheduler per kind of queue order."""

@@ -1,0 +1,147 @@
+"""One waiting line: strict (nobody overtakes), skipping (who fits goes), or by fair share.
+
+Preempting lines stop work of lower priority where a unit finds no room otherwise.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from heapq import heapify, heappop, heappush
+
+from simulator.lives import Life
+from simulator.orders import OrderKey
+from simulator.schedulers.base import Scheduler, hand_out_surplus, shed_load, with_less_surplus
+from simulator.state import Cluster, Unit
+from simulator.waiting import Key, WaitingLine
+
+
+class LineScheduler(Scheduler):
+    """Starts units in the order of a line.
+
+    Parameters
+    ----------
+    strict
+        Whether the first that finds no room keeps all behind it waiting.
+    preempts
+        Whether work of lower priority is stopped for a unit that finds no room.
+    """
+
+    def __init__(
+        self, cluster: Cluster, key: OrderKey, *, strict: bool = False, preempts: bool = False
+    ) -> None:
+        super().__init__(cluster)
+        self.line = WaitingLine(key)
+        self.key = key
+        self._strict = strict
+        self.preempts = preempts
+        self._own_lines = cluster.scenario.lines == "queue"
+
+    def arrive(self, unit: Unit) -> None:
+        """Join the line."""
+        self.line.add(unit)
+
+    def round(self) -> None:
+        """Start who can, then hand out the surplus."""
+        if self.cluster.elastic:
+            shed_load(self.cluster)
+        self.serve()
+        if self.cluster.elastic:
+            hand_out_surplus(self.cluster, list(self.cluster.elastic.values()))
+
+    def serve(self) -> None:
+        """Start who can."""
+        if self.cluster.room_made:
+            self.line.open_all()
+            self.cluster.room_made = False
+        if self._strict:
+            self._serve_strictly()
+        else:
+            for unit in self.turns():
+                if self.attempt(unit):
+                    self.line.remove_head(unit)
+                else:
+                    self.line.close(unit)
+
+    def turns(self) -> Iterator[Unit]:
+        """Whose turn it is, again and again; each unit is taken off the line or its lane closed."""
+        heap = [(key, unit.lane, unit) for key, unit in self.line.open_heads()]
+        heapify(heap)
+        while heap:
+            _, lane, unit = heappop(heap)
+            yield unit
+            behind = self.line.head_of(lane)
+            if behind is not None and not self.line.is_closed(behind[1]):
+                heappush(heap, (behind[0], lane, behind[1]))
+
+    def _serve_strictly(self) -> None:
+        """Each line (the cluster's, or each queue's) until its first unit finds no room."""
+        first: dict[str, tuple[Key, Unit]] = {}
+        for key, unit in self.line.heads():
+            name = unit.queue if self._own_lines else ""
+            if name not in first or key < first[name][0]:
+                first[name] = (key, unit)
+        for name, (_, unit) in first.items():
+            head: Unit | None = unit
+            while head is not None and not self.line.is_closed(head):
+                if not self.attempt(head):
+                    self.line.close(head)
+                    break
+                self.line.remove_head(head)
+                head = self._first_of(name)
+
+    def _first_of(self, name: str) -> Unit | None:
+        entries = [
+            (key, unit) for key, unit in self.line.heads() if not self._own_lines or unit.queue == name
+        ]
+        return min(entries, key=lambda entry: entry[0])[1] if entries else None
+
+    def attempt(self, unit: Unit) -> bool:
+        """Start a unit: in free room, in what others hold above their minimums, or for priority."""
+        if self.cluster.start(unit):
+            return True
+        if with_less_surplus(self.cluster, unit):
+            return True
+        if not self.preempts:
+            return False
+        victims = fewest_victims(self.cluster, unit)
+        for victim in victims:
+            self.cluster.evict(victim)
+            self.line.add(Unit((victim,), lane=-1 - victim.order))
+        return bool(victims) and self.cluster.start(unit)
+
+
+def fewest_victims(cluster: Cluster, unit: Unit) -> list[Life]:
+    """Running jobs of lower priority without which a unit finds room; none where that is no use.
+
+    The lowest priority goes first, among equals who has lost least; then each is put back who need
+    not go, those of the highest priority first. So no victim could have stayed.
+    """
+    priority = unit.life.arrival.job.priority
+    candidates = [
+        life
+        for life in cluster.running.values()
+        if life.arrival.preemptible and life.arrival.job.priority < priority
+    ]
+    if not candidates:
+        return []
+    candidates.sort(key=lambda life: (life.arrival.job.priority, -life.started_ms, -life.order))
+    draft = cluster.draft
+    mark = draft.mark()
+    victims: list[Life] = []
+    for life in candidates:
+        draft.release(life.arrival.job)
+        victims.append(life)
+        if draft.start(unit.jobs):
+            break
+    else:
+        draft.roll_back(mark)
+        return []
+    draft.roll_back(mark)
+    for life in list(reversed(victims)):
+        rest = [victim for victim in victims if victim is not life]
+        for victim in rest:
+            draft.release(victim.arrival.job)
+        if rest and draft.start(unit.jobs):
+            victims = rest
+        draft.roll_back(mark)
+    return victims

@@ -1,0 +1,102 @@
+"""When a unit that finds no room can start at the latest, and keeping that free."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from simulator.lives import Life
+from simulator.state import Cluster, Unit
+from solver.problem import RoleKey
+from solver.solution import Placement
+from solver.state import NodeState
+
+
+@dataclass(frozen=True, slots=True)
+class Reservation:
+    """A time and the very places with which a unit starts then, if it could not before."""
+
+    unit: Unit
+    at_ms: int
+    places: tuple[Placement, ...]
+
+
+def places_of(cluster: Cluster, unit: Unit) -> tuple[Placement, ...]:
+    """Where the draft has the jobs of a unit."""
+    return tuple(p for life in unit.lives for p in cluster.draft.placements(life.name))
+
+
+def longest_ms(cluster: Cluster, unit: Unit) -> int | None:
+    """The longest that a unit runs from its start with its minimums; None: it does not end."""
+    stretch = cluster.stretch.longest_milli
+    times = [life.needs_ms(life.arrival.job.min_replicas, stretch) for life in unit.lives]
+    known = [time for time in times if time is not None]
+    return max(known) if len(known) == len(times) else None
+
+
+def try_places(cluster: Cluster, unit: Unit) -> tuple[Placement, ...] | None:
+    """Where a unit would start now; nothing is changed."""
+    mark = cluster.draft.mark()
+    fits = cluster.draft.start(unit.jobs)
+    places = places_of(cluster, unit) if fits else None
+    cluster.draft.roll_back(mark)
+    return places
+
+
+def by_end(lives: Iterable[Life]) -> list[tuple[int, list[Life]]]:
+    """Running jobs by the time of their end, the first first; those without one are left out."""
+    ends: dict[int, list[Life]] = {}
+    for life in lives:
+        if life.end_ms is not None:
+            ends.setdefault(life.end_ms, []).append(life)
+    return sorted(ends.items())
+
+
+def reserve(cluster: Cluster, unit: Unit) -> Reservation | None:
+    """The earliest time at which a unit fits if nothing else starts; None where that is never."""
+    draft = cluster.draft
+    mark = draft.mark()
+    found = None
+    for at_ms, lives in by_end(cluster.running.values()):
+        for life in lives:
+            draft.release(life.arrival.job)
+        if draft.start(unit.jobs):
+            found = Reservation(unit, at_ms, places_of(cluster, unit))
+            break
+    draft.roll_back(mark)
+    return found
+
+
+def hold(cluster: Cluster, reservations: Iterable[Reservation]) -> None:
+    """Keep free what reservations need: then nothing that is started delays them.
+
+    A node shows, of each resource, the less of what is left now and of what will be left at
+    the time of the reservation once its jobs are in place.
+    """
+    board = cluster.draft.board
+    for reservation in reservations:
+        numbers = {board.number[place.node] for place in reservation.places}
+        then = {n: board.state(n) for n in numbers}
+        for life in cluster.running.values():
+            if life.end_ms is not None and life.end_ms <= reservation.at_ms:
+                for role, seat in cluster.draft.seats(life.name):
+                    if seat.node in then:
+                        state = then[seat.node]
+                        then[seat.node] = state.give_back(role.shape, seat.gpus, seat.share_milli)
+        for place in reservation.places:
+            n = board.number[place.node]
+            shape = cluster.problem.role_by_key[RoleKey(place.job, place.role)].shape
+            then[n] = then[n].place(shape, place.gpus, place.share_milli)
+        for n in sorted(numbers):
+            cluster.draft.hold(n, least(board.state(n), then[n]))
+
+
+def least(a: NodeState, b: NodeState) -> NodeState:
+    """Of each resource the less of two states of a node."""
+    return NodeState(
+        tuple(map(min, a.gpu_left, b.gpu_left)),
+        None if a.cpu_left is None or b.cpu_left is None else min(a.cpu_left, b.cpu_left),
+        None
+        if a.memory_left is None or b.memory_left is None
+        else min(a.memory_left, b.memory_left),
+    )
