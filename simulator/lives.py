@@ -22,7 +22,7 @@ class State(StrEnum):
     UNSCHEDULABLE = "unschedulable"
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class Life:
     """One job while a simulation runs.
 
