@@ -116,6 +116,11 @@ class Life:
         self.overhead -= again
         self.done += worked - again
 
+    def run_before(self, checkpoint_age_ms: int) -> None:
+        """It ran before time 0, and that is how much of it would be lost."""
+        self.started_ms -= checkpoint_age_ms
+        self.done += checkpoint_age_ms * self.speed
+
     def ends_at_ms(self) -> int | None:
         """When it ends if nothing changes any more."""
         if self.left is None or not self.speed:

@@ -4,49 +4,49 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from simulator.scenario import Scenario
+from simulator.scenario import Arrival, Scenario
 from simulator.state import Unit
 from simulator.waiting import Key
 
 OrderKey = Callable[[Unit], Key]
 
 
-def claim(unit: Unit) -> int:
-    """Where services run beside training: who may not be stopped, then their floors, then the rest.
+def claim_of(scenario: Scenario) -> Callable[[Arrival], int]:
+    """What comes first where services run beside training; lower is earlier.
 
-    Non-preemptible training comes first, then the minimums of services, then preemptible training;
-    the surplus of services comes after all of them.
+    Training that may not be stopped, then the minimums of services, then training that may be
+    stopped; the surplus of services comes after all of them. Without services all are equal.
     """
-    arrival = unit.life.arrival
-    if arrival.job.kind == "inference":
-        return 1
-    return 2 if arrival.preemptible else 0
-
-
-def claims(scenario: Scenario) -> OrderKey:
-    """The claim of a unit, where there is any service; otherwise all have the same."""
     services = any(arrival.job.kind == "inference" for arrival in scenario.everyone)
-    return lambda unit: (claim(unit) if services else 0,)
+
+    def claim(arrival: Arrival) -> int:
+        if not services:
+            return 0
+        if arrival.job.kind == "inference":
+            return 1
+        return 2 if arrival.preemptible else 0
+
+    return claim
 
 
 def first_come(scenario: Scenario) -> OrderKey:
     """First come, first served."""
-    first = claims(scenario)
-    return lambda unit: (*first(unit), unit.life.order)
+    claim = claim_of(scenario)
+    return lambda unit: (claim(unit.life.arrival), unit.life.order)
 
 
 def shortest_first(scenario: Scenario) -> OrderKey:
     """The shortest run time first, then first come; what does not end comes last."""
-    first = claims(scenario)
+    claim = claim_of(scenario)
 
     def key(unit: Unit) -> Key:
         duration_ms = unit.life.arrival.duration_ms
-        return (*first(unit), float("inf") if duration_ms is None else duration_ms, unit.life.order)
+        return (claim(unit.life.arrival), float("inf") if duration_ms is None else duration_ms, unit.life.order)
 
     return key
 
 
 def highest_priority(scenario: Scenario) -> OrderKey:
     """The highest priority first, then first come."""
-    first = claims(scenario)
-    return lambda unit: (-unit.life.arrival.job.priority, *first(unit), unit.life.order)
+    claim = claim_of(scenario)
+    return lambda unit: (-unit.life.arrival.job.priority, claim(unit.life.arrival), unit.life.order)

@@ -93,11 +93,13 @@ class Arrival:
 class Standing:
     """Work that holds its place when the simulation begins.
 
-    `arrival` says what it is and how long it still runs; `placements` has its replicas.
+    `arrival` says what it is and how long it still runs; `placements` has its replicas. Its last
+    checkpoint was `checkpoint_age_ms` before time 0.
     """
 
     arrival: Arrival
     placements: tuple[Placement, ...]
+    checkpoint_age_ms: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -97,6 +97,7 @@ class Cluster:
             self.wanted_milli[life.arrival.job.queue] += self._wish_milli(life)
             self._seat(life, work.placements)
             self._launch(life)
+            life.run_before(work.checkpoint_age_ms)
         self.settle()
 
     # What is asked

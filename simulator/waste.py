@@ -80,7 +80,8 @@ class Waste:
         return total / self._total
 
     def _seen_by(self, kind: Node) -> _Requests:
-        plain, others = [], []
+        plain: list[tuple[Shape, int]] = []
+        others: list[tuple[Shape, int]] = []
         for shape, weight in self._reference:
             if not hosts(kind, shape):
                 continue
@@ -90,7 +91,8 @@ class Waste:
             for s, w in plain
         ]
         columns = np.array(rows, dtype=np.int64).reshape(len(rows), 5).T
-        return _Requests(*columns, others=tuple(others))
+        gpus, milli, cpu, memory, weights = columns
+        return _Requests(gpus, milli, cpu, memory, weights, tuple(others))
 
 
 def _is_plain(kind: Node, shape: Shape) -> bool:

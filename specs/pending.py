@@ -72,6 +72,7 @@ def job_faults(loaded: LoadedSpec) -> Iterator[SpecFault]:
         path: Path = ("jobs", index)
         yield from _size_faults(loaded, entry, path)
         yield from work_faults(loaded, entry, path)
+        yield from _time_faults(loaded, entry, path)
         yield from reference_faults_of(loaded, entry, path)
 
 
@@ -96,6 +97,24 @@ def _size_faults(loaded: LoadedSpec, entry: JobSpec, path: Path) -> Iterator[Spe
     if entry.min is not None and not entry.gang:
         hint = "Remove min, or gang: false"
         yield loaded.fault((*path, "min"), "independent replicas have no minimum", hint)
+
+
+def _time_faults(loaded: LoadedSpec, entry: JobSpec, path: Path) -> Iterator[SpecFault]:
+    """Keys that only a simulation looks at."""
+    if entry.duration is not None and not entry.duration:
+        hint = "Write 1s or more, or leave it out for a job that does not end"
+        yield loaded.fault((*path, "duration"), "a job runs for some time", hint)
+    checkpoint = entry.preemption.checkpoint
+    if checkpoint is not None and not checkpoint:
+        hint = "Write 1s or more, or leave it out for a job without checkpoints"
+        yield loaded.fault((*path, "preemption", "checkpoint"), "time passes in between", hint)
+    if entry.load is None:
+        return
+    if entry.kind != "inference" or (entry.min is None and not entry.roles):
+        hint = "Add kind: inference and min"
+        yield loaded.fault((*path, "load"), "the load is that of a service with a floor", hint)
+    if not entry.load.step:
+        yield loaded.fault((*path, "load", "step"), "time passes in between", "Write 15m")
 
 
 def work_faults(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from simulator.orders import claims, first_come
+from simulator.orders import claim_of, first_come
 from simulator.schedulers.line import LineScheduler
 from simulator.state import Cluster, Unit
 
@@ -17,7 +17,7 @@ class FairScheduler(LineScheduler):
 
     def __init__(self, cluster: Cluster) -> None:
         super().__init__(cluster, first_come(cluster.scenario))
-        self._claim = claims(cluster.scenario)
+        self._claim = claim_of(cluster.scenario)
         self._place = {queue.name: n for n, queue in enumerate(cluster.scenario.queues)}
         self._weight = {queue.name: queue.weight for queue in cluster.scenario.queues}
 
@@ -27,7 +27,7 @@ class FairScheduler(LineScheduler):
             shares = {unit.queue for _, unit in heads}
             poverty = {queue: self._poverty(queue) for queue in shares}
             yield min(
-                heads, key=lambda head: (self._claim(head[1]), poverty[head[1].queue], head[0])
+                heads, key=lambda head: (self._claim(head[1].life.arrival), poverty[head[1].queue], head[0])
             )[1]
 
     def _poverty(self, queue: str) -> tuple[bool, float, int]:

@@ -5,11 +5,12 @@ Preempting lines stop work of lower priority where a unit finds no room otherwis
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from heapq import heapify, heappop, heappush
 
 from simulator.lives import Life
-from simulator.orders import OrderKey
+from simulator.orders import OrderKey, claim_of
+from simulator.scenario import Arrival
 from simulator.schedulers.base import Scheduler, hand_out_surplus, shed_load, with_less_surplus
 from simulator.state import Cluster, Unit
 from simulator.waiting import Key, WaitingLine
@@ -34,6 +35,7 @@ class LineScheduler(Scheduler):
         self.key = key
         self._strict = strict
         self.preempts = preempts
+        self._claim = claim_of(cluster.scenario)
         self._own_lines = cluster.scenario.lines == "queue"
 
     def arrive(self, unit: Unit) -> None:
@@ -103,28 +105,37 @@ class LineScheduler(Scheduler):
             return True
         if not self.preempts:
             return False
-        victims = fewest_victims(self.cluster, unit)
+        victims = fewest_victims(self.cluster, unit, self._claim)
         for victim in victims:
             self.cluster.evict(victim)
             self.line.add(Unit((victim,), lane=-1 - victim.order))
         return bool(victims) and self.cluster.start(unit)
 
 
-def fewest_victims(cluster: Cluster, unit: Unit) -> list[Life]:
-    """Running jobs of lower priority without which a unit finds room; none where that is no use.
+def fewest_victims(
+    cluster: Cluster, unit: Unit, claim: Callable[[Arrival], int]
+) -> list[Life]:
+    """Running jobs that rank lower without which a unit finds room; none where that is no use.
+
+    Priority ranks first; at the same priority, fixed training and floors of services rank above
+    training that may be stopped (see `simulator.orders.claim_of`). Services are never victims.
 
     The lowest priority goes first, among equals who has lost least; then each is put back who need
     not go, those of the highest priority first. So no victim could have stayed.
     """
-    priority = unit.life.arrival.job.priority
+
+    def rank_of(life: Life) -> tuple[int, int]:
+        return (life.arrival.job.priority, -claim(life.arrival))
+
+    rank = rank_of(unit.life)
     candidates = [
         life
         for life in cluster.running.values()
-        if life.arrival.preemptible and life.arrival.job.priority < priority
+        if life.arrival.preemptible and not life.is_service and rank_of(life) < rank
     ]
     if not candidates:
         return []
-    candidates.sort(key=lambda life: (life.arrival.job.priority, -life.started_ms, -life.order))
+    candidates.sort(key=lambda life: (rank_of(life), -life.started_ms, -life.order))
     draft = cluster.draft
     mark = draft.mark()
     victims: list[Life] = []

@@ -219,8 +219,10 @@ class Board:
         self._change(seat.node, state, shape, +1)
 
     def give_back(self, shape: Shape, seat: Seat) -> None:
-        """Let one replica leave the seat that it took."""
-        state = self.state(seat.node).give_back(shape, seat.gpus, seat.share_milli)
+        """Let one replica leave the seat that it took; a GPU that is out of use stays so."""
+        out = self.nodes[seat.node].unhealthy_gpus | self.nodes[seat.node].mig_gpus
+        gpus = tuple(gpu for gpu in seat.gpus if gpu not in out) if out else seat.gpus
+        state = self.state(seat.node).give_back(shape, gpus, seat.share_milli)
         self._change(seat.node, state, shape, -1)
 
     def show(self, n: int, state: NodeState) -> None:

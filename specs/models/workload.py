@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
 from typing import Annotated, Literal
 
 from pydantic import Discriminator, Field, Tag
@@ -128,6 +129,17 @@ class WorkSpec(RequestSpec):
     duration: Duration | None = Field(None, description="How long it runs (simulate)")
 
 
+class LoadSpec(StrictModel):
+    """How many replicas a service wants over the day: a sine between min and replicas."""
+
+    peak: Duration = Field(
+        Fraction(14 * 3600), description="Time of day with the highest load (simulate)"
+    )
+    step: Duration = Field(
+        Fraction(900), description="How often the load is looked at (simulate)"
+    )
+
+
 class JobSpec(WorkSpec):
     """A pending job."""
 
@@ -135,6 +147,9 @@ class JobSpec(WorkSpec):
     replicas: PositiveCount | None = Field(None, description="How many replicas, by default 1")
     preemption: PreemptionSpec = Field(
         default_factory=PreemptionSpec, description="What stopping it will mean"
+    )
+    load: LoadSpec | None = Field(
+        None, description="Daily load of an inference job with min (simulate)"
     )
 
 

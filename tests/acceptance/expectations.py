@@ -11,6 +11,7 @@ from solver.cluster import GPU_MILLI
 from specs.models.quantity import QuantityError, cpu_milli, gpu_count, memory_bytes
 from tests.acceptance.answers import Answer, answer
 from tests.acceptance.numbers import number
+from tests.acceptance.over_time import differences as differences_over_time
 
 if TYPE_CHECKING:
     from tests.acceptance.neutral import Case
@@ -21,7 +22,6 @@ LATER = {
     "plan-preemption": "who gives way",
     "fair-share": "what a queue is entitled to",
     "plan-mig": "how a GPU is cut",
-    "simulate": "what happens over time",
 }
 """Kinds of questions that the planner does not take yet, and what they are about."""
 
@@ -51,6 +51,8 @@ def check(case: Case) -> None:
         differences = _differences_of_parse(case)
     elif case["ask"] == "place":
         differences = _differences_of_place(case)
+    elif case["ask"] == "simulate":
+        differences = differences_over_time(case)
     else:
         raise UnknownExpectationError(f'nobody has said what to do with "ask: {case["ask"]}"')
     if differences:
