@@ -88,9 +88,7 @@ class Fairness:
                     priority=queue.priority,
                     weight=queue.weight,
                     quota=queue.quota.get("gpu_milli", 0),
-                    cap=min(
-                        demand[queue.name], queue.limit.get("gpu_milli", demand[queue.name])
-                    ),
+                    cap=min(demand[queue.name], queue.limit.get("gpu_milli", demand[queue.name])),
                 )
                 for queue in self._queues
             ]

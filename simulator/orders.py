@@ -41,7 +41,11 @@ def shortest_first(scenario: Scenario) -> OrderKey:
 
     def key(unit: Unit) -> Key:
         duration_ms = unit.life.arrival.duration_ms
-        return (claim(unit.life.arrival), float("inf") if duration_ms is None else duration_ms, unit.life.order)
+        return (
+            claim(unit.life.arrival),
+            float("inf") if duration_ms is None else duration_ms,
+            unit.life.order,
+        )
 
     return key
 

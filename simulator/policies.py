@@ -55,9 +55,7 @@ ORDERS: Mapping[str, SchedulerFactory] = MappingProxyType(
         "fifo-strict": lambda cluster, _: LineScheduler(
             cluster, orders.first_come(cluster.scenario), strict=True
         ),
-        "fifo-skip": lambda cluster, _: LineScheduler(
-            cluster, orders.first_come(cluster.scenario)
-        ),
+        "fifo-skip": lambda cluster, _: LineScheduler(cluster, orders.first_come(cluster.scenario)),
         "sjf": lambda cluster, _: LineScheduler(
             cluster, orders.shortest_first(cluster.scenario), strict=True
         ),

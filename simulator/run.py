@@ -109,7 +109,10 @@ def _summary(
         if life.first_start_ms is not None
     )
     done = [
-        life for life in lives if life.end_ms is not None and life.first_start_ms is not None
+        life
+        for life in lives
+        if life.end_ms is not None
+        and life.first_start_ms is not None
         and life.state in (State.FINISHED, State.FAILED)
     ]
     span_ms = cluster.now_ms - meter.first_ms
@@ -146,5 +149,3 @@ def _summary(
 
 def _mean_s(times_ms: Sequence[int]) -> float:
     return sum(times_ms) / len(times_ms) / MS if times_ms else 0.0
-
-

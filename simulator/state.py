@@ -321,9 +321,7 @@ class Cluster:
             priority=job.priority,
         )
 
-    def snapshot(
-        self, jobs: Sequence[Job], running: Sequence[RunningJob] | None = None
-    ) -> Problem:
+    def snapshot(self, jobs: Sequence[Job], running: Sequence[RunningJob] | None = None) -> Problem:
         """The question that this instant puts to a policy: what runs, and these jobs that wait."""
         return Problem(
             name=self.problem.name,

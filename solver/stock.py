@@ -179,9 +179,7 @@ class Stock:
 
     def give_back(self, shape: Shape, seat: Seat) -> None:
         """Take a replica off its seat; cannot be rolled back."""
-        self._put(
-            seat.node, self.states[seat.node].give_back(shape, seat.gpus, seat.share_milli)
-        )
+        self._put(seat.node, self.states[seat.node].give_back(shape, seat.gpus, seat.share_milli))
 
     def mark(self) -> int:
         """A point to which `roll_back` goes back."""

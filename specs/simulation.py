@@ -62,7 +62,9 @@ def _arrivals(entry: JobSpec, job: Job) -> list[Arrival]:
     if job.gang or job.replicas == 1:
         return [arrival]
     ones = [
-        replace(role, replicas=1, min_replicas=1) for role in job.roles for _ in range(role.replicas)
+        replace(role, replicas=1, min_replicas=1)
+        for role in job.roles
+        for _ in range(role.replicas)
     ]
     return [
         replace(arrival, job=replace(job, name=f"{job.name}/{n}", roles=(role,), gang=True))

@@ -50,9 +50,7 @@ class EasyScheduler(Scheduler):
             shed_load(self.cluster)
         self.serve()
         if self.cluster.elastic:
-            hand_out_surplus(
-                self.cluster, list(self.cluster.elastic.values()), self.hold_reserved
-            )
+            hand_out_surplus(self.cluster, list(self.cluster.elastic.values()), self.hold_reserved)
 
     def serve(self) -> None:
         """Start who is first, then who may overtake."""

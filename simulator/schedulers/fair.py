@@ -27,7 +27,12 @@ class FairScheduler(LineScheduler):
             shares = {unit.queue for _, unit in heads}
             poverty = {queue: self._poverty(queue) for queue in shares}
             yield min(
-                heads, key=lambda head: (self._claim(head[1].life.arrival), poverty[head[1].queue], head[0])
+                heads,
+                key=lambda head: (
+                    self._claim(head[1].life.arrival),
+                    poverty[head[1].queue],
+                    head[0],
+                ),
             )[1]
 
     def _poverty(self, queue: str) -> tuple[bool, float, int]:

@@ -93,7 +93,9 @@ class LineScheduler(Scheduler):
 
     def _first_of(self, name: str) -> Unit | None:
         entries = [
-            (key, unit) for key, unit in self.line.heads() if not self._own_lines or unit.queue == name
+            (key, unit)
+            for key, unit in self.line.heads()
+            if not self._own_lines or unit.queue == name
         ]
         return min(entries, key=lambda entry: entry[0])[1] if entries else None
 
@@ -112,9 +114,7 @@ class LineScheduler(Scheduler):
         return bool(victims) and self.cluster.start(unit)
 
 
-def fewest_victims(
-    cluster: Cluster, unit: Unit, claim: Callable[[Arrival], int]
-) -> list[Life]:
+def fewest_victims(cluster: Cluster, unit: Unit, claim: Callable[[Arrival], int]) -> list[Life]:
     """Running jobs that rank lower without which a unit finds room; none where that is no use.
 
     Priority ranks first; at the same priority, fixed training and floors of services rank above

@@ -135,9 +135,7 @@ class LoadSpec(StrictModel):
     peak: Duration = Field(
         Fraction(14 * 3600), description="Time of day with the highest load (simulate)"
     )
-    step: Duration = Field(
-        Fraction(900), description="How often the load is looked at (simulate)"
-    )
+    step: Duration = Field(Fraction(900), description="How often the load is looked at (simulate)")
 
 
 class JobSpec(WorkSpec):

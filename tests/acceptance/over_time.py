@@ -56,7 +56,10 @@ class Replay:
 
 def replay(case: Case) -> Replay:
     text = spec_text({**case, "pending": []})
-    document = {**text.document, "jobs": [job for entry in case["arrivals"] for job in _jobs(entry)]}
+    document = {
+        **text.document,
+        "jobs": [job for entry in case["arrivals"] for job in _jobs(entry)],
+    }
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "cluster.yaml"
         path.write_text(yaml.safe_dump(document, sort_keys=False))

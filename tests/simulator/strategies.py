@@ -1,0 +1,54 @@
+"""Small scenarios for properties: the problems of `tests.strategies`, spread over time."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from hypothesis import strategies as st
+
+from simulator.scenario import Arrival, DailyLoad, Scenario
+from solver.problem import Problem
+from tests.strategies import rarely, small_problems
+
+
+@st.composite
+def scenarios(draw: Any, *, endless: bool = False) -> Scenario:
+    """Jobs of a small problem that come and go; amounts and times meet exactly often enough.
+
+    Parameters
+    ----------
+    endless
+        Whether some jobs do not end by themselves.
+    """
+    problem: Problem = draw(small_problems())
+    arrivals = []
+    for job in problem.jobs:
+        copies = draw(st.integers(1, 3)) if job.start_group is None else 1
+        for copy in range(copies):
+            service = endless and job.start_group is None and rarely(draw, 5)
+            one = replace(
+                job,
+                name=f"{job.name}-{copy}",
+                gang=True,
+                kind="inference" if service else "training",
+            )
+            ends = not (endless and rarely(draw, 5))
+            arrivals.append(
+                Arrival(
+                    job=one,
+                    arrival_ms=draw(st.sampled_from([0, 0, 5, 10, 10, 15, 30, 50])),
+                    duration_ms=draw(st.sampled_from([1, 5, 10, 10, 20, 45])) if ends else None,
+                    preemptible=not rarely(draw, 3),
+                    checkpoint_ms=draw(st.sampled_from([None, 3, 10])),
+                    restart_ms=draw(st.sampled_from([0, 2])),
+                    load=DailyLoad(peak_ms=10, step_ms=10) if service else None,
+                )
+            )
+    return Scenario(
+        name="drawn",
+        levels=problem.levels,
+        nodes=problem.nodes,
+        queues=problem.queues,
+        arrivals=tuple(sorted(arrivals, key=lambda arrival: arrival.arrival_ms)),
+    )
