@@ -12,7 +12,7 @@ from typing import Annotated
 
 import typer
 
-from commands import compare, import_cluster, schema, solve, topology, validate
+from commands import compare, import_cluster, schema, simulate, solve, topology, validate
 
 app = typer.Typer(
     name="unstrand",
@@ -26,6 +26,7 @@ app = typer.Typer(
 app.command("solve")(solve.solve)
 app.command("compare")(compare.compare)
 app.command("validate")(validate.validate)
+app.command("simulate")(simulate.simulate)
 app.command("topology")(topology.topology)
 app.add_typer(import_cluster.import_app, name="import", no_args_is_help=False)
 app.command("schema")(schema.schema)
@@ -64,12 +65,14 @@ def exit_code(error: BaseException) -> int:
     """The exit code of an error: the one table from kinds of errors to codes."""
     from commands.errors import MustJobError, NoAnswerError
     from specs.errors import SpecError
+    from simulator.traces.table import TraceError
     from topology.errors import TopologyError
 
     table: tuple[tuple[type[BaseException], int], ...] = (
         (USAGE_ERROR, 2),
         (SpecError, 3),
         (TopologyError, 3),
+        (TraceError, 3),
         (OSError, 3),
         (MustJobError, 4),
         (NoAnswerError, 5),

@@ -73,14 +73,14 @@ def size_bytes(text: str) -> int:
     return size
 
 
-def duration_s(text: str) -> float:
-    """Seconds of ``--time-limit``."""
+def duration_s(text: str, option: str = "--time-limit") -> float:
+    """Seconds of an option that says how long."""
     from specs.models.quantity import QuantityError, parse_duration_s
 
     try:
         limit_s = float(parse_duration_s(text))
     except QuantityError as error:
-        raise typer.BadParameter(f'"{text}": {error}', param_hint="--time-limit") from error
+        raise typer.BadParameter(f'"{text}": {error}', param_hint=option) from error
     if not limit_s:
-        raise typer.BadParameter("a search needs time, more than 0s", param_hint="--time-limit")
+        raise typer.BadParameter("some time, more than 0s", param_hint=option)
     return limit_s

@@ -36,7 +36,7 @@ def emit(output: OutputFormat, report: Mapping[str, Any], view: RenderableType) 
         sys.stdout.write(to_json(report) if output is OutputFormat.JSON else to_yaml(report))
 
 
-def check_target(path: Path | None, option: str, suffix: str = "") -> None:
+def check_target(path: Path | None, option: str, suffix: str | tuple[str, ...] = "") -> None:
     """Refuse a file that could not be written, before any long work begins.
 
     Raises
@@ -46,15 +46,33 @@ def check_target(path: Path | None, option: str, suffix: str = "") -> None:
     """
     if path is None:
         return
-    if suffix and path.suffix.lower() != suffix:
-        raise typer.BadParameter(f'"{path}" does not end in {suffix}', param_hint=option)
+    suffixes = (suffix,) if isinstance(suffix, str) else suffix
+    if any(suffixes) and path.suffix.lower() not in suffixes:
+        ends = " or ".join(suffixes)
+        raise typer.BadParameter(f'"{path}" does not end in {ends}', param_hint=option)
     if path.is_dir():
         raise typer.BadParameter(f'"{path}" is a folder', param_hint=option)
     if not path.parent.is_dir():
         raise typer.BadParameter(f'there is no folder "{path.parent}"', param_hint=option)
 
 
-def write_file(path: Path, text: str) -> None:
+def check_folder(path: Path | None, option: str) -> None:
+    """Refuse a folder that could not be made or is something else.
+
+    Raises
+    ------
+    typer.BadParameter
+        The path is a file, or its parent is no folder.
+    """
+    if path is None:
+        return
+    if path.exists() and not path.is_dir():
+        raise typer.BadParameter(f'"{path}" is a file, not a folder', param_hint=option)
+    if not path.exists() and not path.parent.is_dir():
+        raise typer.BadParameter(f'there is no folder "{path.parent}"', param_hint=option)
+
+
+def write_file(path: Path, content: str | bytes) -> None:
     """Write a file whole or not at all: readers never see half of it.
 
     Raises
@@ -62,13 +80,14 @@ def write_file(path: Path, text: str) -> None:
     OSError
         The file cannot be written; what was there before is still there.
     """
+    data = content.encode("utf-8") if isinstance(content, str) else content
     target = path.resolve()
     if target.exists() and not target.is_file():
-        target.write_text(text, encoding="utf-8")  # a pipe or a device cannot be replaced
+        target.write_bytes(data)  # a pipe or a device cannot be replaced
         return
     draft = target.with_name(f".{target.name}.{os.getpid()}.tmp")
     try:
-        draft.write_text(text, encoding="utf-8")
+        draft.write_bytes(data)
         draft.replace(target)
     finally:
         draft.unlink(missing_ok=True)

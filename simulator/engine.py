@@ -1,4 +1,4 @@
-"""The engine: takes the events of one moment after another; knows no policy and measures nothing."""
+"""The engine: lets one moment after another happen; knows no policy and measures nothing."""
 
 from __future__ import annotations
 

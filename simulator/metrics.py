@@ -122,6 +122,17 @@ class Series:
         self.waiting = array("q")
         self.queue_milli = {name: array("q") for name in queues}
 
+    def columns(self) -> dict[str, array[int] | array[float]]:
+        """The columns by name, but for the queues'."""
+        return {
+            "time_ms": self.time_ms,
+            "held_milli": self.held_milli,
+            "busy_milli": self.busy_milli,
+            "stranded_milli": self.stranded_milli,
+            "fragmented_milli": self.fragmented_milli,
+            "waiting": self.waiting,
+        }
+
 
 class Meter:
     """Observes a run: integrates over time, and keeps the series.

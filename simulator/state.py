@@ -95,7 +95,7 @@ class Cluster:
             life = self.by_name[work.arrival.job.name]
             self.waiting[life.name] = life
             self.wanted_milli[life.arrival.job.queue] += self._wish_milli(life)
-            self._seat(life, work.placements)
+            self._seat(life, work.placements, checked=False)  # A GPU may have failed under it.
             self._launch(life)
             life.run_before(work.checkpoint_age_ms)
         self.settle()
@@ -224,11 +224,14 @@ class Cluster:
 
     # How it is booked
 
-    def _seat(self, life: Life, placements: Sequence[Placement]) -> None:
+    def _seat(self, life: Life, placements: Sequence[Placement], *, checked: bool = True) -> None:
         number = self.draft.board.number
         for place in placements:
             role = self.problem.role_by_key[RoleKey(place.job, place.role)]
             seat = Seat(number[place.node], place.gpus, place.share_milli)
+            left = self.draft.board.state(seat.node).gpu_left
+            if checked and any(left[gpu] < seat.share_milli for gpu in seat.gpus):
+                raise AssertionError(f"{place} is taken already at {self.now_ms} ms")
             self.draft.put(life.arrival.job, role, seat)
 
     def _launch(self, life: Life) -> None:

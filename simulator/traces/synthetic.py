@@ -8,7 +8,7 @@ that is asked for: near 1, queues form.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from itertools import accumulate
 from math import log
 from random import Random
@@ -128,8 +128,10 @@ def _value(key: str, read: Callable[[str], float], text: str) -> float:
     return number
 
 
-def synthetic(text: str) -> Scenario:
+def synthetic(text: str, seed: int | None = None) -> Scenario:
     """Draw a trace for a text such as ``jobs=10000,nodes=1250,load=0.95``; see `Recipe`.
+
+    `seed` is that of a text that does not name one.
 
     The rate of arrivals is ``load * GPUs / mean GPU-seconds``, the mean being that of the very
     jobs drawn, so that a few long ones do not change the load.
@@ -140,6 +142,8 @@ def synthetic(text: str) -> Scenario:
         The text has a key that there is not, or a value that its key does not have.
     """
     recipe = recipe_of(text)
+    if seed is not None and "seed" not in text:
+        recipe = replace(recipe, seed=seed)
     random = Random(recipe.seed)
     demand = tuple(accumulate(1 / (index + 1) for index in range(recipe.queues)))
     drawn = [_drawn(recipe, random, demand, f"job-{index}") for index in range(recipe.jobs)]

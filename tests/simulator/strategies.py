@@ -8,8 +8,13 @@ from typing import Any
 from hypothesis import strategies as st
 
 from simulator.scenario import Arrival, DailyLoad, Scenario
+from solver.cluster import Node
 from solver.problem import Problem
+from solver.workload import Job, Role, Shape
+from tests.scenario import machine
 from tests.strategies import rarely, small_problems
+
+CPUS = [None, None, 4000, 6000]
 
 
 @st.composite
@@ -52,3 +57,30 @@ def scenarios(draw: Any, *, endless: bool = False) -> Scenario:
         queues=problem.queues,
         arrivals=tuple(sorted(arrivals, key=lambda arrival: arrival.arrival_ms)),
     )
+
+
+@st.composite
+def crowded(draw: Any) -> Scenario:
+    """More work than room: a few nodes, wide gangs among small jobs, CPU that binds at times."""
+    machines = draw(st.lists(st.sampled_from([2, 4, 4]), min_size=1, max_size=3))
+    nodes = tuple(
+        Node(name=f"n{n}", topology=machine(gpus, "NV12"), cpu_milli=draw(st.sampled_from(CPUS)))
+        for n, gpus in enumerate(machines)
+    )
+    arrivals = []
+    for number in range(draw(st.integers(4, 10))):
+        shape = Shape(
+            gpus=draw(st.sampled_from([1, 1, 2, 4])),
+            cpu_milli=draw(st.sampled_from([0, 1000, 3000])),
+        )
+        count = draw(st.sampled_from([1, 1, 1, 2, 3]))
+        role = Role(name="worker", shape=shape, replicas=count, min_replicas=count)
+        arrivals.append(
+            Arrival(
+                job=Job(name=f"j{number}", roles=(role,)),
+                arrival_ms=draw(st.integers(0, 12)),
+                duration_ms=draw(st.integers(1, 12)),
+            )
+        )
+    arrivals.sort(key=lambda arrival: arrival.arrival_ms)
+    return Scenario(name="crowded", nodes=nodes, arrivals=tuple(arrivals))

@@ -7,18 +7,26 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from simulator.audit import Audit
+from simulator.engine import Engine
 from simulator.lives import State
-from simulator.policies import ORDERS, SimulationOptions
+from simulator.policies import ORDERS, SimulationOptions, parse_simulation_policy
 from simulator.run import simulate
 from simulator.scenario import Scenario
+from simulator.schedulers.conservative import ConservativeScheduler
+from simulator.schedulers.easy import EasyScheduler
+from simulator.state import Cluster
 from solver.greedy import PLACEMENTS
-from tests.simulator.strategies import scenarios
+from tests.simulator.strategies import crowded, scenarios
 
 DRAWN = st.sampled_from(sorted(PLACEMENTS))
 
 
 @pytest.mark.parametrize("order", sorted(ORDERS))
-@given(scenario=scenarios(endless=True), placement=DRAWN, penalty=st.sampled_from([0.0, 0.5]))
+@given(
+    scenario=st.one_of(scenarios(endless=True), crowded()),
+    placement=DRAWN,
+    penalty=st.sampled_from([0.0, 0.5]),
+)
 @settings(max_examples=60, deadline=None)
 def test_every_decision_is_valid_and_nothing_is_lost(
     order: str, scenario: Scenario, placement: str, penalty: float
@@ -53,3 +61,47 @@ def test_the_same_run_again_is_the_same(order: str, scenario: Scenario, placemen
     assert again.jobs == first.jobs
     assert again.log == first.log
     assert again.series.stranded_milli == first.series.stranded_milli
+
+
+class Promises:
+    """An observer that remembers every reservation, and who has one when it starts."""
+
+    def __init__(self, scheduler_of: list[object]) -> None:
+        self._scheduler_of = scheduler_of
+        self.promised_ms: dict[str, int] = {}
+
+    def before(self, cluster: Cluster) -> None:
+        pass
+
+    def after(self, cluster: Cluster, touched: set[int]) -> None:
+        (scheduler,) = self._scheduler_of
+        if isinstance(scheduler, EasyScheduler):
+            known = [r for r in scheduler.reserved.values() if r is not None]
+            made = [(r.unit.life.name, r.at_ms) for r in known]
+        else:
+            assert isinstance(scheduler, ConservativeScheduler)
+            made = [(name, planned.start_ms) for name, planned in scheduler.planned.items()]
+        for name, at_ms in made:
+            self.promised_ms[name] = min(at_ms, self.promised_ms.get(name, at_ms))
+
+
+@pytest.mark.parametrize("order", ["easy", "conservative"])
+@given(scenario=crowded(), placement=DRAWN, penalty=st.sampled_from([0.0, 0.5]))
+@settings(max_examples=200, deadline=None)
+def test_backfill_never_delays_who_has_a_reservation(
+    order: str, scenario: Scenario, placement: str, penalty: float
+) -> None:
+    policy = parse_simulation_policy(f"{order}+{placement}")
+    options = SimulationOptions(penalty=penalty)
+    cluster = policy.cluster(scenario, 1, options)
+    scheduler = policy.scheduler(cluster, options)
+    promises = Promises([scheduler])
+    engine = Engine(cluster, scheduler, [promises, Audit()])
+
+    while engine.step():
+        pass
+
+    for name, at_ms in promises.promised_ms.items():
+        start_ms = cluster.by_name[name].first_start_ms
+        assert start_ms is not None
+        assert start_ms <= at_ms

@@ -1,0 +1,116 @@
+"""``simulate [SPEC]``: what happens over time, under every policy."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from commands.options import MaxSizeOption, OutputFormat, OutputOption
+
+def simulate(
+    spec: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="[SPEC]", help="A spec whose jobs have arrival and duration (default: shipped)."
+        ),
+    ] = None,
+    trace: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--trace",
+            metavar="NAME:PATH",
+            help="A trace instead: openb:DIR, philly:DIR, helios:DIR, acme:DIR, or "
+            "synthetic:jobs=1000,nodes=16,load=0.8,…; may be given several times.",
+        ),
+    ] = None,
+    policies: Annotated[
+        str | None,
+        typer.Option(
+            "--policies", metavar="A,B,…", help="Queue orders, placements, or ORDER+PLACEMENT."
+        ),
+    ] = None,
+    seeds: Annotated[
+        str | None, typer.Option("--seeds", metavar="42-51", help="Seeds, each a run (default 1).")
+    ] = None,
+    workload: Annotated[
+        str | None,
+        typer.Option(
+            "--workload", metavar="A,B,…", help="Workloads of openb, or virtual clusters of Philly."
+        ),
+    ] = None,
+    nodes: Annotated[
+        int | None,
+        typer.Option("--nodes", min=1, help="Nodes of a Philly virtual cluster, instead of its own."),
+    ] = None,
+    since: Annotated[
+        str | None, typer.Option("--since", metavar="DATE", help="First submission (Philly).")
+    ] = None,
+    until: Annotated[
+        str | None, typer.Option("--until", metavar="DATE", help="End of submissions (Philly).")
+    ] = None,
+    output: OutputOption = OutputFormat.TABLE,
+    save: Annotated[
+        Path | None,
+        typer.Option(
+            "--save", metavar="DIR", help="Keep every run as Parquet; a rerun goes on from there."
+        ),
+    ] = None,
+    plot: Annotated[
+        Path | None,
+        typer.Option("--plot", metavar="FILE", help="Also draw the runs, as .svg or .png."),
+    ] = None,
+    engine: Annotated[
+        str,
+        typer.Option("--engine", metavar="local|ray[:ADDRESS]", help="Where the runs are made."),
+    ] = "local",
+    workers: Annotated[
+        int | None,
+        typer.Option("--workers", min=1, help="Runs at once (default: one per processor)."),
+    ] = None,
+    penalty: Annotated[
+        float,
+        typer.Option(
+            "--penalty", min=0, max=100, help="How much longer a job runs that is split over islands."
+        ),
+    ] = 0.0,
+    round_: Annotated[
+        str | None,
+        typer.Option(
+            "--round", metavar="DURATION", help="Least time between rounds of cp-sat (default: none)."
+        ),
+    ] = None,
+    max_size: MaxSizeOption = None,
+) -> None:
+    """Replay a workload under several policies and compare: waits, utilization, stranded GPUs.
+
+    Ctrl-C ends it; what is finished is shown, and with --save it is kept.
+    """
+    from commands.output import check_folder, check_target, emit, write_file
+    from commands.simulation import Asked, figure, read_question, run_sweep
+    from report.json_report import simulate_report
+    from report.simulation_view import simulate_view
+
+    check_target(plot, "--plot", suffix=(".svg", ".png"))
+    check_folder(save, "--save")
+    asked = Asked(
+        spec=spec,
+        traces=tuple(trace or ()),
+        policies=policies,
+        seeds=seeds,
+        workload=workload,
+        nodes=nodes,
+        since=since,
+        until=until,
+        engine=engine,
+        workers=workers,
+        penalty=penalty,
+        round_=round_,
+        max_size=max_size,
+    )
+    question = read_question(asked, save, plotted=plot is not None)
+    rows, outcomes, notes = run_sweep(question)
+    if plot is not None:
+        write_file(plot, figure(question, outcomes, plot))
+    emit(output, simulate_report(rows, notes), simulate_view(question.title, rows, notes))

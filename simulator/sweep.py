@@ -1,0 +1,154 @@
+"""Many runs: policies times seeds times traces, in this process, in several, or on Ray.
+
+Every engine gives the same rows in the same order. A run that a lost worker was at is made again;
+what is finished stays finished when the rest is given up.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+import signal
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from concurrent.futures.process import BrokenProcessPool
+from dataclasses import dataclass
+from pathlib import Path
+
+from simulator.outcome import Outcome, Summary
+from simulator.policies import SimulationOptions
+from simulator.run import Listener, simulate
+from simulator.saving import folder_of, save, saved_outcome, saved_summary
+from simulator.sources import Source
+
+ATTEMPTS = 3
+"""How often a run is tried whose workers get lost."""
+
+
+class LostWorkerError(RuntimeError):
+    """Workers were lost again and again, probably for want of memory."""
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """One run of a sweep."""
+
+    source: Source
+    policy: str
+    seed: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sweep:
+    """What is run, and what is kept of it.
+
+    Parameters
+    ----------
+    folder
+        Where runs are saved; None saves nothing. Runs that are there are not made again.
+    keep
+        Cells of which the whole outcome is wanted, and not only the row.
+    """
+
+    cells: tuple[Cell, ...]
+    options: SimulationOptions
+    folder: Path | None = None
+    keep: frozenset[Cell] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """What came of a cell; `outcome` only where it is kept, `cached` where it was there already."""
+
+    cell: Cell
+    summary: Summary
+    outcome: Outcome | None = None
+    cached: bool = False
+
+
+def fingerprint(cell: Cell, options: SimulationOptions) -> str:
+    """Equal for cells that give the same run."""
+    return f"{cell.source.fingerprint()} {options!r}"
+
+
+def run_cell(sweep: Sweep, cell: Cell, listener: Listener | None = None) -> Result:
+    """Make one run, or take it from the folder where it is there already."""
+    keep = cell in sweep.keep
+    folder, mark = None, ""
+    if sweep.folder is not None:
+        folder = folder_of(sweep.folder, cell.source.name, cell.policy, cell.seed)
+        mark = fingerprint(cell, sweep.options)
+        if (there := saved_summary(folder, mark)) is not None:
+            return Result(cell, there, saved_outcome(folder, there) if keep else None, cached=True)
+    outcome = simulate(
+        cell.source.scenario(cell.seed),
+        cell.policy,
+        cell.seed,
+        sweep.options,
+        listener=listener,
+        series=keep or folder is not None,
+    )
+    if folder is not None:
+        save(outcome, folder, mark)
+    return Result(cell, outcome.summary, outcome if keep else None)
+
+
+def run_here(sweep: Sweep, listener: Listener | None = None) -> Iterator[Result]:
+    """One run after the other, in this process."""
+    for cell in sweep.cells:
+        yield run_cell(sweep, cell, listener)
+
+
+def run_local(sweep: Sweep, workers: int) -> Iterator[Result]:
+    """Several runs at once, each in a process; results come as they are finished.
+
+    Raises
+    ------
+    LostWorkerError
+        Workers were lost `ATTEMPTS` times without a run being finished.
+    """
+    left = dict.fromkeys(sweep.cells)
+    lost = 0
+    while left:
+        before = len(left)
+        try:
+            for result in _run_pool(sweep, tuple(left), workers):
+                del left[result.cell]
+                yield result
+        except BrokenProcessPool as error:
+            lost = lost + 1 if len(left) == before else 1
+            if lost >= ATTEMPTS:
+                text = f"workers were lost {lost} times in a row; try fewer --workers"
+                raise LostWorkerError(text) from error
+
+
+def _run_pool(sweep: Sweep, cells: Sequence[Cell], workers: int) -> Iterator[Result]:
+    # A fresh interpreter for each worker: forking would copy locks that other threads hold.
+    context = multiprocessing.get_context("spawn")
+    pool = ProcessPoolExecutor(workers, mp_context=context, initializer=_leave_ctrl_c)
+    waiting: set[Future[Result]] = set()
+    queue = iter(cells)
+    try:
+        for cell in queue:
+            waiting.add(pool.submit(run_cell, sweep, cell))
+            if len(waiting) >= 2 * workers:
+                break
+        while waiting:
+            done, waiting = wait(waiting, return_when=FIRST_COMPLETED)
+            for future in done:
+                yield future.result()
+            for _, cell in zip(range(len(done)), queue, strict=False):
+                waiting.add(pool.submit(run_cell, sweep, cell))
+    finally:
+        processes = list((getattr(pool, "_processes", None) or {}).values())
+        pool.shutdown(wait=False, cancel_futures=True)
+        if waiting:  # Given up: nobody waits for the rest.
+            for process in processes:
+                process.terminate()
+
+
+def _leave_ctrl_c() -> None:
+    """Ctrl-C is for the process that hands out the work."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+
+
+Runner = Callable[[Sweep], Iterator[Result]]
