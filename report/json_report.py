@@ -14,11 +14,13 @@ from solver.comparison import first_gap
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
+    from report.simulation_view import SimulationRow
     from solver.result import ObjectiveTerm, Pending, QueueReport, SolveResult
     from solver.solution import Placement
 
 SOLVE_SCHEMA = "unstrand/solve/v1"
 COMPARE_SCHEMA = "unstrand/compare/v1"
+SIMULATE_SCHEMA = "unstrand/simulate/v1"
 
 ONLY_STEPS = {"gpus", "cost", "jobs"}
 """Steps that are the only one of their tier: its name says it all."""
@@ -108,6 +110,47 @@ def compare_row(result: SolveResult) -> dict[str, Any]:
         "total_s": number(result.timing.total_s),
         "gap_ratio": 0 if gap is None else number(gap.gap_ratio),
         "gap_step": None if gap is None else step_name(gap),
+    }
+
+
+def simulate_report(rows: Iterable[SimulationRow], notes: Iterable[str] = ()) -> dict[str, Any]:
+    """The answer of ``simulate`` (schema ``unstrand/simulate/v1``): one row per run."""
+    return {
+        "schema": SIMULATE_SCHEMA,
+        "rows": [simulate_row(row) for row in rows],
+        "notes": list(notes),
+    }
+
+
+def simulate_row(row: SimulationRow) -> dict[str, Any]:
+    """One run: a trace, a policy, a seed. What the numbers mean: `simulator.metrics`."""
+    run = row.summary
+    return {
+        "trace": row.trace,
+        "policy": run.policy,
+        "seed": run.seed,
+        "finished": run.finished,
+        "failed": run.failed,
+        "unschedulable": run.unschedulable,
+        "running": run.running,
+        "utilization_ratio": number(run.utilization_ratio),
+        "wait_mean_s": number(run.wait_mean_s),
+        "wait_p50_s": number(run.wait_p50_s),
+        "wait_p90_s": number(run.wait_p90_s),
+        "wait_p99_s": number(run.wait_p99_s),
+        "wait_max_s": number(run.wait_max_s),
+        "jct_mean_s": number(run.jct_mean_s),
+        "stranded_gpus_mean": number(run.stranded_gpus_mean),
+        "fragmentation_gpus_mean": number(run.fragmentation_gpus_mean),
+        "deadlocks": run.deadlocks,
+        "preemptions": run.preemptions,
+        "lost_gpu_h": number(run.lost_gpu_h),
+        "allocated_milli": run.allocated_milli,
+        "fragmentation_milli": number(run.fragmentation_milli),
+        "jain": number(run.jain),
+        "makespan_s": number(run.makespan_s),
+        "events": run.events,
+        "run_s": number(run.run_s),
     }
 
 

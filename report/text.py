@@ -13,6 +13,9 @@ if TYPE_CHECKING:
 
     from solver.solution import Placement
 
+_TIMES = ((1, 60, "s"), (60, 60, "min"), (3600, 24, "h"), (86_400, math.inf, "d"))
+"""Seconds of a unit, how many of it make the next one, and its name."""
+
 _NUMBERED = re.compile(r"^(.*?)(\d+)$")
 
 
@@ -54,6 +57,26 @@ def seconds(value_s: float) -> str:
     ('12 ms', '3.1 s')
     """
     return f"{value_s * 1000:.0f} ms" if value_s < 1 else f"{value_s:.1f} s"
+
+
+def duration(value_s: float) -> str:
+    """A time that people wait, in the largest unit that it has one of; to a tenth below 100.
+
+    Examples
+    --------
+    >>> duration(0), duration(0.01), duration(42), duration(192.3), duration(18_400)
+    ('0 s', '<0.1 s', '42 s', '3.2 min', '5.1 h')
+    >>> duration(200_000), duration(3599.9), duration(123 * 86_400 + 50_000)
+    ('2.3 d', '1 h', '124 d')
+    """
+    if 0 < value_s < 0.05:
+        return "<0.1 s"
+    if not math.isfinite(value_s):
+        return "∞"
+    # Rounded first: 59.97 min are an hour, not 60 min.
+    sizes = ((round(value_s / size_s, 1), count, unit) for size_s, count, unit in _TIMES)
+    units, unit = next((units, unit) for units, count, unit in sizes if units < count)
+    return f"{amount(units, 1 if units < 100 else 0)} {unit}"
 
 
 def plural(count: int, noun: str, many: str = "") -> str:

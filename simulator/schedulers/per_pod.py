@@ -1,4 +1,4 @@
-"""No gangs: the replicas of a job are placed one by one as they fit, and wait for each other.
+"""No gangs: replicas are placed one by one as they fit, each job in turn, and wait for the others.
 
 So jobs can hold GPUs while each waits for GPUs that another holds. Such a deadlock is counted,
 and broken after a timeout: the youngest of its jobs lets go of what it has, and stands back until
@@ -78,22 +78,34 @@ class PerPodScheduler(Scheduler):
         self.cluster.agenda.add(at_ms, Kind.TIMER, f"deadlock {self._deadlock}")
 
     def _place_pods(self) -> None:
-        full = set()
-        left = []
-        for unit in self._line:
-            life = unit.life
-            if life.name not in self._back:
-                for role in self._missing(life):
-                    alike = (role.shape, life.arrival.job.queue, life.arrival.job.spread)
-                    if alike in full:
+        """One pod of each job in turn, the oldest job first, until no pod finds room."""
+        full: set[object] = set()
+        placed = True
+        while placed:
+            placed = False
+            left = []
+            for unit in self._line:
+                life = unit.life
+                if life.name not in self._back:
+                    placed = self._place_one(life, full) or placed
+                    if not self._missing(life):
+                        self.cluster.launch(life)
                         continue
-                    if not self.cluster.take_pod(life, role) and life.arrival.job.spread is None:
-                        full.add(alike)
-                if not self._missing(life):
-                    self.cluster.launch(life)
-                    continue
-            left.append(unit)
-        self._line = left
+                left.append(unit)
+            self._line = left
+
+    def _place_one(self, life: Life, full: set[object]) -> bool:
+        """Place one pod of a job, whichever role has room; `full` has shapes that have none."""
+        job = life.arrival.job
+        for role in dict.fromkeys(self._missing(life)):
+            alike = (role.shape, job.queue)
+            if alike in full:
+                continue
+            if self.cluster.take_pod(life, role):
+                return True
+            if job.spread is None:
+                full.add(alike)
+        return False
 
     def _missing(self, life: Life) -> list[Role]:
         """A role for every replica that the job still needs before it can run."""

@@ -1,13 +1,21 @@
 import json
-from dataclasses import replace
+from dataclasses import fields, replace
 
 import pytest
 import yaml
 from jsonschema import Draft202012Validator
 
-from report.json_report import compare_report, number, plan_report, solve_report, to_json
+from report.json_report import (
+    compare_report,
+    number,
+    plan_report,
+    simulate_report,
+    solve_report,
+    to_json,
+)
 from report.yaml_report import to_yaml
 from tests.report.answers import FIRST_FIT, OPTIMAL
+from tests.report.runs import EASY, STRICT, row
 
 NUMBER = {"type": ["number", "null"]}
 AMOUNTS = {"type": "object", "additionalProperties": {"type": "integer"}}
@@ -101,6 +109,37 @@ ROW = closed(
 )
 COMPARE = closed(schema={"const": "unstrand/compare/v1"}, rows=listed(ROW))
 
+RUN = closed(
+    trace={"type": "string"},
+    policy={"type": "string"},
+    seed={"type": "integer"},
+    finished={"type": "integer"},
+    failed={"type": "integer"},
+    unschedulable={"type": "integer"},
+    running={"type": "integer"},
+    utilization_ratio={"type": "number", "minimum": 0, "maximum": 1},
+    wait_mean_s=NUMBER,
+    wait_p50_s=NUMBER,
+    wait_p90_s=NUMBER,
+    wait_p99_s=NUMBER,
+    wait_max_s=NUMBER,
+    jct_mean_s=NUMBER,
+    stranded_gpus_mean=NUMBER,
+    fragmentation_gpus_mean=NUMBER,
+    deadlocks={"type": "integer"},
+    preemptions={"type": "integer"},
+    lost_gpu_h=NUMBER,
+    allocated_milli={"type": "integer"},
+    fragmentation_milli=NUMBER,
+    jain=NUMBER,
+    makespan_s=NUMBER,
+    events={"type": "integer"},
+    run_s=NUMBER,
+)
+SIMULATE = closed(
+    schema={"const": "unstrand/simulate/v1"}, rows=listed(RUN), notes=listed({"type": "string"})
+)
+
 
 def test_the_answer_of_solve_has_exactly_the_keys_that_are_promised():
     report = json.loads(to_json(solve_report(OPTIMAL)))
@@ -113,6 +152,25 @@ def test_the_answer_of_compare_has_exactly_the_keys_that_are_promised():
 
     Draft202012Validator(COMPARE).validate(report)
     assert [row["policy"] for row in report["rows"]] == ["first-fit", "cp-sat"]
+
+
+def test_the_answer_of_simulate_has_exactly_the_keys_that_are_promised():
+    rows = [row(STRICT), row(EASY, seed=2), row(EASY, "other")]
+    report = json.loads(to_json(simulate_report(rows, ["a note"])))
+
+    Draft202012Validator(SIMULATE).validate(report)
+    assert [(r["trace"], r["policy"], r["seed"]) for r in report["rows"]] == [
+        ("tiny", STRICT.policy, 1),
+        ("tiny", EASY.policy, 2),
+        ("other", EASY.policy, 1),
+    ]
+    assert report["notes"] == ["a note"]
+
+
+def test_every_number_of_a_run_is_in_its_row():
+    (run,) = simulate_report([row(EASY)])["rows"]
+
+    assert {key for key in run if key != "trace"} == {field.name for field in fields(EASY)}
 
 
 def test_whole_numbers_are_integers_and_infinities_are_null():

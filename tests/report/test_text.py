@@ -1,4 +1,6 @@
-from report.text import node_names, percent, places, seconds
+import pytest
+
+from report.text import duration, node_names, percent, places, seconds
 from solver.solution import Placement
 
 
@@ -26,3 +28,11 @@ def test_a_replica_without_gpus_shows_its_node_only():
 
 def test_short_times_are_in_milliseconds():
     assert seconds(0.0004) == "0 ms"
+
+
+@pytest.mark.parametrize(
+    ("value_s", "text"),
+    [(59.94, "59.9 s"), (59.96, "1 min"), (3598, "1 h"), (86_390, "1 d"), (float("inf"), "∞")],
+)
+def test_a_duration_never_has_as_many_units_as_make_the_next(value_s: float, text: str):
+    assert duration(value_s) == text
