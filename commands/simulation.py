@@ -356,9 +356,19 @@ class _Listener:
 
 
 def figure(question: SweepQuestion, outcomes: Sequence[Outcome], path: Path) -> bytes:
-    """The picture of the runs that were kept: the first trace and seed, up to eight policies."""
+    """The picture of the runs that were kept: the first trace and seed, up to eight policies.
+
+    Where there are more, the solver's are among them, and the first of the others.
+    """
     from report.simulation_plots import simulation_figure
+    from simulator.policies import CP_SAT
 
     cell = question.sweep.cells[0]
     capacity = cell.source.scenario(cell.seed).problem.capacity["gpu_milli"] or 0
-    return simulation_figure(question.title, outcomes[:MAX_PLOTTED], capacity, path)
+    by_rank = sorted(outcomes, key=lambda outcome: CP_SAT not in outcome.summary.policy)
+    shown = {id(outcome) for outcome in by_rank[:MAX_PLOTTED]}
+    title = question.title
+    if len(shown) < len(outcomes):
+        title += f" ({len(shown)} of {len(outcomes)} policies)"
+    drawn = [outcome for outcome in outcomes if id(outcome) in shown]
+    return simulation_figure(title, drawn, capacity, path)

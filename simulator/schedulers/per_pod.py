@@ -2,7 +2,8 @@
 
 So jobs can hold GPUs while each waits for GPUs that another holds. Such a deadlock is counted,
 and broken after a timeout: the youngest of its jobs lets go of what it has, and stands back until
-some job has ended or the timeout has passed once more.
+some job has ended, or nobody else is there. While the rest are still stuck, the next one follows
+after the same time.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ class PerPodScheduler(Scheduler):
         self._line: list[Unit] = []
         self._back: set[str] = set()
         self._stuck: list[Life] = []
-        self._deadlock = 0
+        self._watched = 0
 
     def arrive(self, unit: Unit) -> None:
         """The members of a start group wait each for itself."""
@@ -44,17 +45,11 @@ class PerPodScheduler(Scheduler):
         self._back.clear()
 
     def remind(self, subject: str) -> None:
-        """A deadlock has lasted long enough, or somebody has stood back for long enough."""
-        what, _, which = subject.partition(" ")
-        if what == "back":
-            self._back.discard(which)
-            self.cluster.room_made = True
-        elif int(which) == self._deadlock and self._stuck:
+        """A deadlock has lasted long enough."""
+        if int(subject) == self._watched and self._stuck:
             victim = max(self._stuck, key=lambda life: life.order)
             self.cluster.drop_pods(victim)
             self._back.add(victim.name)
-            later = self.cluster.now_ms + self._timeout_ms
-            self.cluster.agenda.add(later, Kind.TIMER, f"back {victim.name}")
             self._watch()
 
     def round(self) -> None:
@@ -73,12 +68,15 @@ class PerPodScheduler(Scheduler):
             self._watch()
 
     def _watch(self) -> None:
-        self._deadlock += 1
+        self._watched += 1
         at_ms = self.cluster.now_ms + self._timeout_ms
-        self.cluster.agenda.add(at_ms, Kind.TIMER, f"deadlock {self._deadlock}")
+        self.cluster.agenda.add(at_ms, Kind.TIMER, str(self._watched))
 
     def _place_pods(self) -> None:
         """One pod of each job in turn, the oldest job first, until no pod finds room."""
+        others = [unit for unit in self._line if unit.life.name not in self._back]
+        if not others and not self.cluster.running:
+            self._back.clear()
         full: set[object] = set()
         placed = True
         while placed:
