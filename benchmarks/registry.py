@@ -58,11 +58,23 @@ def registry() -> Mapping[str, Benchmark]:
     """All benchmarks by name."""
     from benchmarks.latency import LATENCY
     from benchmarks.never_worse import NEVER_WORSE
+    from benchmarks.openb import OPENB_BENCHMARK
     from benchmarks.openb_ceiling import OPENB_CEILING
+    from benchmarks.philly import PHILLY_BENCHMARK
     from benchmarks.scale import SCALE
+    from benchmarks.simulate_scale import SIMULATE_SCALE
     from benchmarks.spine import SPINE
 
     return {
         benchmark.name: benchmark
-        for benchmark in (SPINE, SCALE, LATENCY, NEVER_WORSE, OPENB_CEILING)
+        for benchmark in (
+            SPINE,
+            SCALE,
+            LATENCY,
+            NEVER_WORSE,
+            OPENB_CEILING,
+            OPENB_BENCHMARK,
+            PHILLY_BENCHMARK,
+            SIMULATE_SCALE,
+        )
     }

@@ -120,7 +120,10 @@ def feasible_gpus(node: Node, shape: Shape, state: NodeState) -> tuple[int, ...]
 
 
 def _fit_gpus(node: Node, shape: Shape, state: NodeState) -> int:
-    if shape.is_share:
+    if shape.share_milli:
+        left, milli = state.gpu_left, shape.share_milli
+        return sum([left[gpu] // milli for gpu in allowed_gpus(node, shape)])
+    if shape.share_memory_mib:
         return sum(
             state.gpu_left[gpu] // share_milli_on(node, shape, gpu)
             for gpu in allowed_gpus(node, shape)
@@ -150,7 +153,12 @@ def fit(node: Node, shape: Shape, state: NodeState) -> int:
 
     Labels, taints and readiness are not looked at: ask `hosts` for those.
     """
-    return min(fit_by_resource(node, shape, state).values())
+    most = UNLIMITED
+    if shape.cpu_milli and state.cpu_left is not None:
+        most = state.cpu_left // shape.cpu_milli
+    if shape.memory_mib and state.memory_left is not None:
+        most = min(most, state.memory_left // shape.memory_mib)
+    return min(most, _fit_gpus(node, shape, state)) if most > 0 else 0
 
 
 def pick_gpus(node: Node, shape: Shape, state: NodeState) -> tuple[int, ...] | None:

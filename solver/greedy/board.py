@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from bisect import bisect_left, insort
 from collections import Counter
-from collections.abc import Hashable, Iterator, Mapping
+from collections.abc import Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import combinations
 
@@ -179,17 +179,22 @@ class Board:
         sheet.scores[sid] = score
         return score
 
-    def candidates(self, shape: Shape, region: Region) -> Iterator[Candidate]:
+    def candidates(self, shape: Shape, region: Region) -> Iterable[Candidate]:
         """Every node of the region that takes a replica, with its score."""
         sheet = self._sheet(shape)
         scores = sheet.scores
-        if region.nodes is None:
-            for sid, members in self._buckets.items():
-                score = scores[sid] if sid in scores else self._score(sheet, shape, sid)
-                if score is not None:
-                    yield score, members[0], members
-            return
-        for n in region.nodes:
+        if region.nodes is not None:
+            return self._candidates_in(sheet, shape, region)
+        return [
+            (score, members[0], members)
+            for sid, members in self._buckets.items()
+            if (score := scores[sid] if sid in scores else self._score(sheet, shape, sid))
+            is not None
+        ]
+
+    def _candidates_in(self, sheet: _Sheet, shape: Shape, region: Region) -> Iterator[Candidate]:
+        scores = sheet.scores
+        for n in region.nodes or ():
             sid = self._of_node[n] if region.gpus is None else self.situation(n, region.gpus)
             score = scores[sid] if sid in scores else self._score(sheet, shape, sid)
             if score is not None:
