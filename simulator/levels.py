@@ -1,9 +1,9 @@
 """Curves over arrived demand, as published for openb: allocated and fragmented GPUs by level.
 
 After every arrival: ``arrived = 100 * demand of all pods so far / capacity`` (dropped ones too),
-``allocated`` likewise, rounded to two decimals, and ``fragmented``. The value at level L is the mean
-over all arrivals whose `arrived` rounds (half to even) to L; where there are none, over those whose
-rounded `arrived` is within 1 of L.
+``allocated`` likewise, rounded to two decimals, and ``fragmented``. The value at level L is the
+mean over all arrivals whose `arrived` rounds (half to even) to L; where there are none, over those
+whose rounded `arrived` is within 1 of L.
 
 References
 ----------
@@ -49,7 +49,5 @@ def levels(outcome: Outcome, capacity_milli: int, wanted: Sequence[int]) -> dict
         points = at.get(level) or [p for near in (-1, 0, 1) for p in at.get(level + near, ())]
         if points:
             allocated, fragments = zip(*points, strict=True)
-            found[level] = Level(
-                level, sum(allocated) / len(points), sum(fragments) / len(points)
-            )
+            found[level] = Level(level, sum(allocated) / len(points), sum(fragments) / len(points))
     return found

@@ -62,8 +62,8 @@ class Cluster:
         By queue: GPU-milli that its jobs hold, and that the minimums of waiting ones ask for.
     busy_milli
         GPU-milli of jobs that run (a job that waits for its last replicas holds idle ones).
-    room_made
-        Whether anything was given back since a scheduler last looked.
+    gained
+        Nodes (by number) where something was given back since a scheduler last looked.
 
     Parameters
     ----------
@@ -90,7 +90,7 @@ class Cluster:
         self.wanted_milli = dict.fromkeys(queues, 0)
         self.busy_milli = 0
         self.log: list[Entry] = []
-        self.room_made = False
+        self.gained: set[int] = set()
         for work in scenario.standing:
             life = self.by_name[work.arrival.job.name]
             self.waiting[life.name] = life
@@ -194,9 +194,10 @@ class Cluster:
 
     def shrink(self, life: Life) -> None:
         """Take one replica of its surplus from an elastic job: the one that came last."""
+        _, seat = self.draft.seats(life.name)[-1]
+        self.gained.add(seat.node)
         self.draft.release_one(life.arrival.job, life.held - 1)
         self._resize(life, "shrink")
-        self.room_made = True
 
     def take_pod(self, life: Life, role: Role) -> bool:
         """Let a job that waits have one replica, gang or not; it does not run yet."""
@@ -213,10 +214,9 @@ class Cluster:
 
     def drop_pods(self, life: Life) -> None:
         """A job that waits lets go of the replicas that it has."""
-        self.draft.release(life.arrival.job)
+        self._release(life)
         self._count(life)
         self._note("drop", life)
-        self.room_made = True
 
     def settle(self) -> set[int]:
         """A moment is over; the nodes (by number) on which anything changed."""
@@ -258,9 +258,12 @@ class Cluster:
         self.busy_milli -= life.holding_milli
         del self.running[life.name]
         self.elastic.pop(life.name, None)
-        self.draft.release(life.arrival.job)
+        self._release(life)
         self._count(life)
-        self.room_made = True
+
+    def _release(self, life: Life) -> None:
+        self.gained.update(seat.node for _, seat in self.draft.seats(life.name))
+        self.draft.release(life.arrival.job)
 
     def _resize(self, life: Life, what: str) -> None:
         life.advance(self.now_ms)

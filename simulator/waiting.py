@@ -53,8 +53,14 @@ class WaitingLine:
         self._closed.add(unit.lane)
 
     def open_all(self) -> None:
-        """Room was made."""
+        """Room was made that may be of use to everybody."""
         self._closed.clear()
+
+    def open_where(self, useful: Callable[[Unit], bool]) -> set[int]:
+        """Room was made that may be of use to some; the lanes that are open again."""
+        opened = {n for n in self._closed if useful(self._lanes[n][0][2])}
+        self._closed -= opened
+        return opened
 
     def is_closed(self, unit: Unit) -> bool:
         """Whether it is known that the unit finds no room."""

@@ -54,14 +54,14 @@ class EasyScheduler(Scheduler):
 
     def serve(self) -> None:
         """Start who is first, then who may overtake."""
-        if self._queue and (self.cluster.room_made or self._fresh):
-            again = self.cluster.room_made or not self.reserved
+        if self._queue and (self.cluster.gained or self._fresh):
+            again = bool(self.cluster.gained) or not self.reserved
             before = dict(self.reserved)
             self._serve_heads()
             again = again or before != self.reserved
             self._backfill(self._queue if again else sorted(self._fresh, key=lambda e: e[0]))
         self._fresh.clear()
-        self.cluster.room_made = False
+        self.cluster.gained.clear()
 
     def hold_reserved(self) -> None:
         """Keep free what is reserved, until the draft is rolled back."""

@@ -36,6 +36,10 @@ class LineScheduler(Scheduler):
         self._strict = strict
         self.preempts = preempts
         self._claim = claim_of(cluster.scenario)
+        self._gained: list[int] = []
+        self._reopened: set[int] = set()
+        self._helped: dict[int, bool] = {}
+        self._limited = any(queue.limit for queue in cluster.scenario.queues)
         self._own_lines = cluster.scenario.lines == "queue"
 
     def arrive(self, unit: Unit) -> None:
@@ -52,17 +56,46 @@ class LineScheduler(Scheduler):
 
     def serve(self) -> None:
         """Start who can."""
-        if self.cluster.room_made:
-            self.line.open_all()
-            self.cluster.room_made = False
+        self.open_lanes()
         if self._strict:
             self._serve_strictly()
         else:
             for unit in self.turns():
-                if self.attempt(unit):
+                # What a lane was opened for may be gone: others were before it.
+                gone = unit.lane in self._reopened and not self._is_of_use(unit)
+                if not gone and self.attempt(unit):
                     self.line.remove_head(unit)
+                    self._helped.clear()
                 else:
                     self.line.close(unit)
+
+    def open_lanes(self) -> None:
+        """Let those try again to whom the room that was made may be of use.
+
+        Who found no room finds some only if a node that gained some takes one of its replicas;
+        unless limits, surplus or victims come into it.
+        """
+        cluster = self.cluster
+        self._reopened.clear()
+        if not cluster.gained:
+            return
+        if self.preempts or self._limited or cluster.elastic:
+            self.line.open_all()
+        else:
+            self._gained = sorted(cluster.gained)
+            self._helped.clear()
+            self._reopened = self.line.open_where(self._is_of_use)
+        cluster.gained.clear()
+
+    def _is_of_use(self, unit: Unit) -> bool:
+        """Whether a node that gained room takes a replica of the unit now."""
+        helped = self._helped.get(unit.lane)
+        if helped is None:
+            board = self.cluster.draft.board
+            shapes = [role.shape for job in unit.jobs for role in job.roles if role.min_replicas]
+            helped = any(board.fit(n, shape) for shape in shapes for n in self._gained)
+            self._helped[unit.lane] = helped
+        return helped
 
     def turns(self) -> Iterator[Unit]:
         """Whose turn it is, again and again; each unit is taken off the line or its lane closed."""

@@ -60,7 +60,7 @@ class PerPodScheduler(Scheduler):
         self._place_pods()
         if cluster.elastic:
             hand_out_surplus(cluster, list(cluster.elastic.values()))
-        cluster.room_made = False
+        cluster.gained.clear()
         before = self._stuck
         self._stuck = self._deadlocked()
         if self._stuck and not before:

@@ -66,7 +66,7 @@ class ChoosingScheduler(LineScheduler):
     def serve(self) -> None:
         """Ask the solver, unless it is too early or nobody would find room."""
         if not self.line:
-            self.cluster.room_made = False
+            self.cluster.gained.clear()
             return
         now_ms = self.cluster.now_ms
         if now_ms < self._due_ms:
@@ -74,9 +74,7 @@ class ChoosingScheduler(LineScheduler):
                 self._reminded_ms = self._due_ms
                 self.cluster.agenda.add(self._due_ms, Kind.TIMER)
             return
-        if self.cluster.room_made:
-            self.line.open_all()
-            self.cluster.room_made = False
+        self.open_lanes()
         if any(try_places(self.cluster, unit) for _, unit in self.line.open_heads()):
             self._due_ms = now_ms + self._rolling.every_ms
             self._choose()
