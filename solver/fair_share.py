@@ -48,9 +48,9 @@ def water_fill(claims: Sequence[Claim], capacity: int) -> dict[str, int]:
     """
     given = {claim.name: 0 for claim in claims}
     left = capacity
-    by_quota = [(c, min(c.quota, c.cap), Fraction(c.quota)) for c in claims if c.quota > 0]
-    by_weight = [(c, c.cap, Fraction(c.weight)) for c in claims if c.weight > 0]
-    last = [(c, c.cap, Fraction(1)) for c in claims if c.weight == 0]
+    by_quota = [(c, min(c.quota, c.cap), c.quota) for c in claims if c.quota > 0]
+    by_weight = [(c, c.cap, c.weight) for c in claims if c.weight > 0]
+    last = [(c, c.cap, 1) for c in claims if c.weight == 0]
     for round_ in (by_quota, by_weight, last):
         for priority in sorted({c.priority for c, _, _ in round_}, reverse=True):
             members = [entry for entry in round_ if entry[0].priority == priority]
@@ -58,33 +58,37 @@ def water_fill(claims: Sequence[Claim], capacity: int) -> dict[str, int]:
     return given
 
 
-def _fill_level(
-    members: Sequence[tuple[Claim, int, Fraction]], given: dict[str, int], left: int
-) -> int:
-    """Pour `left` into claims of one priority up to their caps; returns what remains.
+def _fill_level(members: Sequence[tuple[Claim, int, int]], given: dict[str, int], left: int) -> int:
+    """Pour `left` into claims of one priority, in proportion to weight, up to their caps.
 
-    Each round pours an equal amount per weight until the first claim is full, so the levels of
-    those that are not full stay proportional to their weights.
+    Who is full first by its weight is filled first; once the rest cannot fill the next one, they
+    divide it by weight, whole units by largest remainder. Returns what remains.
     """
-    level = {c.name: Fraction(given[c.name]) for c, _, _ in members}
-    start = dict(level)
-    pool = Fraction(left)
-    open_ = [(c, cap, w) for c, cap, w in members if level[c.name] < cap]
-    while pool > 0 and open_:
-        total = sum((w for _, _, w in open_), Fraction(0))
-        step = min(pool / total, *((cap - level[c.name]) / w for c, cap, w in open_))
-        for claim, _, weight in open_:
-            level[claim.name] += step * weight
-        pool -= step * total
-        open_ = [(c, cap, w) for c, cap, w in open_ if level[c.name] < cap]
-    whole = {name: int(amount) for name, amount in level.items()}
-    poured = sum(level.values(), Fraction(0)) - sum(start.values(), Fraction(0))
-    spare = int(poured) - (sum(whole.values()) - sum(int(s) for s in start.values()))
-    by_remainder = sorted(level, key=lambda name: (whole[name] - level[name], name))
-    for name in by_remainder[:spare]:
-        whole[name] += 1
-    given.update(whole)
-    return left - sum(whole.values()) + sum(int(s) for s in start.values())
+    open_ = [(cap - given[c.name], weight, c.name) for c, cap, weight in members]
+    open_ = [entry for entry in open_ if entry[0] > 0]
+    open_.sort(key=lambda entry: (Fraction(entry[0], entry[1]), entry[2]))
+    total = sum(weight for _, weight, _ in open_)
+    for place, (need, weight, name) in enumerate(open_):
+        if need * total > left * weight:
+            return _divide(open_[place:], total, given, left)
+        given[name] += need
+        left -= need
+        total -= weight
+    return left
+
+
+def _divide(
+    members: Sequence[tuple[int, int, str]], total: int, given: dict[str, int], left: int
+) -> int:
+    """Divide all that is left by weight among claims that it does not fill; nothing remains."""
+    spare = left
+    for _, weight, name in members:
+        given[name] += left * weight // total
+        spare -= left * weight // total
+    by_remainder = sorted(members, key=lambda entry: (-(left * entry[1] % total), entry[2]))
+    for _, _, name in by_remainder[:spare]:
+        given[name] += 1
+    return 0
 
 
 def held_by_queue(

@@ -14,6 +14,7 @@ from simulator.scenario import Arrival
 from simulator.schedulers.base import Scheduler, hand_out_surplus, shed_load, with_less_surplus
 from simulator.state import Cluster, Unit
 from simulator.waiting import Key, WaitingLine
+from solver.workload import Shape
 
 
 class LineScheduler(Scheduler):
@@ -39,6 +40,8 @@ class LineScheduler(Scheduler):
         self._gained: list[int] = []
         self._reopened: set[int] = set()
         self._helped: dict[int, bool] = {}
+        self._alike: dict[tuple[Shape, ...], tuple[int, tuple[Shape, ...]]] = {}
+        self._shapes: dict[int, tuple[int, tuple[Shape, ...]]] = {}
         self._limited = any(queue.limit for queue in cluster.scenario.queues)
         self._own_lines = cluster.scenario.lines == "queue"
 
@@ -89,12 +92,18 @@ class LineScheduler(Scheduler):
 
     def _is_of_use(self, unit: Unit) -> bool:
         """Whether a node that gained room takes a replica of the unit now."""
-        helped = self._helped.get(unit.lane)
+        shapes = self._shapes.get(unit.lane)
+        if shapes is None:
+            roles = [role for job in unit.jobs for role in job.roles if role.min_replicas]
+            same = tuple(dict.fromkeys(role.shape for role in roles))
+            shapes = self._shapes[unit.lane] = self._alike.setdefault(
+                same, (len(self._alike), same)
+            )
+        helped = self._helped.get(shapes[0])
         if helped is None:
             board = self.cluster.draft.board
-            shapes = [role.shape for job in unit.jobs for role in job.roles if role.min_replicas]
-            helped = any(board.fit(n, shape) for shape in shapes for n in self._gained)
-            self._helped[unit.lane] = helped
+            helped = any(board.fit(n, shape) for shape in shapes[1] for n in self._gained)
+            self._helped[shapes[0]] = helped
         return helped
 
     def turns(self) -> Iterator[Unit]:

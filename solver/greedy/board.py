@@ -47,6 +47,10 @@ MOST_SITUATIONS = 200_000
 """Situations that are remembered; beyond that, `Board.settle` forgets those that are no more."""
 
 
+MOST_MOVES = 100_000
+"""Changes of nodes that are remembered, for those who have counted before them."""
+
+
 @dataclass(frozen=True, slots=True)
 class _Change:
     """What undoes a change: the node's situation before it, and the kind of work that came."""
@@ -65,6 +69,9 @@ class _Sheet:
     fits: dict[int, int] = field(default_factory=dict)
     scores: dict[int, Score | None] = field(default_factory=dict)
     picks: dict[int, tuple[int, ...] | None] = field(default_factory=dict)
+    room: int | None = None
+    """Replicas that all nodes together take, when `seen` moves of nodes had happened."""
+    seen: int = 0
 
 
 class Board:
@@ -85,6 +92,7 @@ class Board:
         self._sheets: dict[Shape, _Sheet] = {}
         self._journal: list[_Change] = []
         self._kind_counts: list[Counter[str]] = [Counter() for _ in problem.nodes]
+        self._moves: list[tuple[int, int]] = []
         self._of_node: list[int] = []
         self._buckets: dict[int, list[int]] = {}
         self._seat_all()
@@ -136,17 +144,27 @@ class Board:
         """Replicas of a shape that the region takes; at least `enough` is as good as more."""
         sheet, total = self._sheet(shape), 0
         if region.nodes is None:
-            for sid, members in self._buckets.items():
-                total += len(members) * self._fit(sheet, shape, sid)
-                if total >= enough:
-                    break
-            return total
+            return self._room_anywhere(sheet, shape)
         for n in region.nodes:
             sid = self._of_node[n] if region.gpus is None else self.situation(n, region.gpus)
             total += self._fit(sheet, shape, sid)
             if total >= enough:
                 break
         return total
+
+    def _room_anywhere(self, sheet: _Sheet, shape: Shape) -> int:
+        """Replicas that all nodes take: counted once, then kept up with what has moved since."""
+        moves = self._moves[sheet.seen :]
+        if sheet.room is None or len(moves) > len(self._buckets):
+            sheet.room = sum(
+                len(members) * self._fit(sheet, shape, sid)
+                for sid, members in self._buckets.items()
+            )
+        else:
+            for before, after in moves:
+                sheet.room += self._fit(sheet, shape, after) - self._fit(sheet, shape, before)
+        sheet.seen = len(self._moves)
+        return sheet.room
 
     def count_nodes(self, shape: Shape) -> int:
         """Nodes that take at least one replica."""
@@ -274,7 +292,12 @@ class Board:
     def settle(self) -> None:
         """What was done so far stays done, and need not be remembered any more."""
         self._journal.clear()
+        if len(self._moves) > MOST_MOVES:
+            self._moves.clear()
+            for sheet in self._sheets.values():
+                sheet.room, sheet.seen = None, 0
         if len(self._situations) > MOST_SITUATIONS:
+            self._moves.clear()
             now = [self._situations[sid] for sid in self._of_node]
             self._situations, self._ids, self._masked, self._sheets = [], {}, {}, {}
             self._buckets = {}
@@ -283,6 +306,7 @@ class Board:
                 self._buckets.setdefault(sid, []).append(n)
 
     def _move(self, n: int, sid: int) -> None:
+        self._moves.append((self._of_node[n], sid))
         old = self._buckets[self._of_node[n]]
         if len(old) == 1:
             del self._buckets[self._of_node[n]]
