@@ -9,6 +9,7 @@ import typer
 
 from commands.options import MaxSizeOption, OutputFormat, OutputOption
 
+
 def simulate(
     spec: Annotated[
         str | None,
@@ -42,7 +43,9 @@ def simulate(
     ] = None,
     nodes: Annotated[
         int | None,
-        typer.Option("--nodes", min=1, help="Nodes of a Philly virtual cluster, instead of its own."),
+        typer.Option(
+            "--nodes", min=1, help="Nodes of a Philly virtual cluster, instead of its own."
+        ),
     ] = None,
     since: Annotated[
         str | None, typer.Option("--since", metavar="DATE", help="First submission (Philly).")
@@ -72,13 +75,18 @@ def simulate(
     penalty: Annotated[
         float,
         typer.Option(
-            "--penalty", min=0, max=100, help="How much longer a job runs that is split over islands."
+            "--penalty",
+            min=0,
+            max=100,
+            help="How much longer a job runs that is split over islands.",
         ),
     ] = 0.0,
     round_: Annotated[
         str | None,
         typer.Option(
-            "--round", metavar="DURATION", help="Least time between rounds of cp-sat (default: none)."
+            "--round",
+            metavar="DURATION",
+            help="Least time between rounds of cp-sat (default: none).",
         ),
     ] = None,
     max_size: MaxSizeOption = None,

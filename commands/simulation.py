@@ -156,7 +156,7 @@ def _trace_sources(text: str, asked: Asked) -> list[Source]:
 
     from simulator.sources import TraceSource
 
-    kind, colon, place = text.partition(":")
+    kind, _, place = text.partition(":")
     if kind not in KINDS or (kind != "synthetic" and not place):
         near = get_close_matches(kind, KINDS, 1)
         hint = f'; did you mean "{near[0]}"?' if near and kind not in KINDS else ""
@@ -175,9 +175,7 @@ def _trace_sources(text: str, asked: Asked) -> list[Source]:
     parts: Sequence[str | None] = [None]
     if asked.workload is not None:
         parts = [part.strip() for part in asked.workload.split(",")]
-    return [
-        TraceSource(kind, place, part, asked.nodes, asked.since, asked.until) for part in parts
-    ]
+    return [TraceSource(kind, place, part, asked.nodes, asked.since, asked.until) for part in parts]
 
 
 def _check_date(text: str, option: str) -> None:
@@ -213,7 +211,9 @@ def _policies(asked: Asked, sources: Sequence[Source]) -> list[str]:
     default = POLICIES
     if kinds:
         default = OPENB_POLICIES if kinds == {"openb"} else TRACE_POLICIES
-    names = [name.strip() for name in (asked.policies or default).split(",")]
+    names = [
+        name.strip() for name in (default if asked.policies is None else asked.policies).split(",")
+    ]
     for place, name in enumerate(names):
         try:
             parse_simulation_policy(name)

@@ -39,6 +39,9 @@ class Audit:
         self._before: dict[str, list[Placement]] = {}
         self.decisions = 0
 
+    def begin(self, cluster: Cluster) -> None:
+        """Nothing is decided yet."""
+
     def before(self, cluster: Cluster) -> None:
         """Remember who holds what."""
         self._before = {name: cluster.draft.placements(name) for name in cluster.by_name}

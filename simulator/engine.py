@@ -8,16 +8,19 @@ from typing import Protocol
 from simulator.agenda import Event, Kind
 from simulator.judge import Judge
 from simulator.lives import Life, State
+from simulator.scenario import DAY_MS, Arrival
 from simulator.schedulers.base import Scheduler
 from simulator.state import Cluster, Unit
-from solver.workload import Job
 
 
 class Observer(Protocol):
     """Something that watches a simulation; it must not change anything."""
 
+    def begin(self, cluster: Cluster) -> None:
+        """The first moment is about to come; work that stands is in place."""
+
     def before(self, cluster: Cluster) -> None:
-        """The events of a moment have happened; the scheduler has not decided yet."""
+        """A moment has come (`now_ms`), and nothing of it has happened yet."""
 
     def after(self, cluster: Cluster, touched: set[int]) -> None:
         """A moment is over; `touched` has the numbers of the nodes that changed."""
@@ -52,35 +55,60 @@ class Engine:
         }
         for arrival in cluster.scenario.arrivals:
             cluster.agenda.add(arrival.arrival_ms, Kind.ARRIVAL, arrival.job.name)
-        steps = [a.load.step_ms for a in cluster.scenario.everyone if a.load is not None]
+        everyone = cluster.scenario.everyone
+        first_ms = min((arrival.arrival_ms for arrival in everyone), default=0)
+        cluster.now_ms = self._changed_ms = first_ms
+        steps = [arrival.load.step_ms for arrival in everyone if arrival.load is not None]
         self._step_ms = min(steps, default=0)
         if self._step_ms:
-            cluster.agenda.add(0, Kind.LOAD)
+            next_ms = (first_ms // self._step_ms + 1) * self._step_ms
+            cluster.agenda.add(next_ms, Kind.LOAD)
+        self._waiting = 0
+        for observer in observers:
+            observer.begin(cluster)
 
     def step(self) -> bool:
         """Let the next moment happen; False where nothing is due any more."""
         cluster = self.cluster
-        if cluster.agenda.is_over:
-            self._close()
-            return False
-        moment = cluster.agenda.pop_moment()
+        moment: list[Event] = []
+        while not moment:  # Events that were overtaken are no moment.
+            if self._is_over():
+                self._close()
+                return False
+            moment = [event for event in cluster.agenda.pop_moment() if self._holds(event)]
         cluster.now_ms = moment[0].time_ms
-        for event in moment:
-            self._handlers[event.kind](event)
-        self.events += len(moment)
         for observer in self._observers:
             observer.before(cluster)
+        for event in moment:
+            if self._holds(event):
+                self._handlers[event.kind](event)
+        self.events += len(moment)
         self.scheduler.round()
         touched = cluster.settle()
+        if len(cluster.waiting) != self._waiting:
+            self._waiting, self._changed_ms = len(cluster.waiting), cluster.now_ms
         for observer in self._observers:
             observer.after(cluster, touched)
         return True
 
+    def _is_over(self) -> bool:
+        """Whether nothing can change any more; a load that falls may still let work in."""
+        cluster = self.cluster
+        if not cluster.agenda.is_over:
+            return False
+        idle_ms = cluster.now_ms - self._changed_ms
+        return not cluster.agenda or not cluster.waiting or idle_ms > DAY_MS
+
+    def _holds(self, event: Event) -> bool:
+        """Whether an event has not been overtaken."""
+        if event.kind is Kind.END:
+            return self.cluster.by_name[event.subject].version == event.version
+        return event.kind is not Kind.TIMER or self.scheduler.expects(event.subject)
+
     def _end(self, event: Event) -> None:
         life = self.cluster.by_name[event.subject]
-        if life.version == event.version:
-            self.cluster.finish(life)
-            self.scheduler.ended(life)
+        self.cluster.finish(life)
+        self.scheduler.ended(life)
 
     def _arrive(self, event: Event) -> None:
         life = self.cluster.by_name[event.subject]
@@ -103,7 +131,7 @@ class Engine:
             lives.append(life)
             if len(lives) < len(self.cluster.problem.start_groups[group]):
                 return None
-        alike = tuple(_alike(member.arrival.job) for member in lives)
+        alike = tuple(_alike(member.arrival) for member in lives)
         return Unit(tuple(lives), self._lanes.setdefault(alike, len(self._lanes)))
 
     def _look_at_load(self, event: Event) -> None:
@@ -116,6 +144,8 @@ class Engine:
             self.cluster.refuse(life, State.UNSCHEDULABLE, reason)
 
 
-def _alike(job: Job) -> tuple[object, ...]:
-    """Equal for jobs that ask for exactly the same."""
-    return (job.roles, job.queue, job.priority, job.kind, job.gang, job.topology, job.spread)
+def _alike(arrival: Arrival) -> tuple[object, ...]:
+    """Equal for jobs that ask for exactly the same, and have the same claim to it."""
+    job = arrival.job
+    what = (job.roles, job.gang, job.topology, job.spread)
+    return (what, job.queue, job.priority, job.kind, arrival.preemptible)

@@ -66,6 +66,10 @@ class Fairness:
     def __init__(self, scenario: Scenario) -> None:
         self._queues = scenario.queues
         self._capacity_milli = scenario.problem.capacity["gpu_milli"] or 0
+        self._limits = {
+            queue.name: queue.limit.get("gpu_milli", self._capacity_milli)
+            for queue in scenario.queues
+        }
         self._given = {queue.name: 0 for queue in scenario.queues}
         self._entitled = {queue.name: 0 for queue in scenario.queues}
         self._last: tuple[tuple[int, ...], dict[str, int]] = ((), {})
@@ -78,9 +82,10 @@ class Fairness:
             self._entitled[name] += span_ms * share
 
     def _shares(self, demand: dict[str, int]) -> dict[str, int]:
-        if sum(demand.values()) <= self._capacity_milli:
-            return demand
-        key = tuple(demand.values())
+        caps = {name: min(wanted, self._limits[name]) for name, wanted in demand.items()}
+        if sum(caps.values()) <= self._capacity_milli:
+            return caps
+        key = tuple(caps.values())
         if self._last[0] != key:
             claims = [
                 Claim(
@@ -151,13 +156,14 @@ class Meter:
         self._nodes: list[tuple[float, float]] = []
         self._stranded = 0.0
         self._fragmented = 0.0
-        self._at_ms: int | None = None
+        self._at_ms = 0
         self._busy = 0
         self._held: dict[str, int] = {}
         self._demand: dict[str, int] = {}
         self.busy_milli_ms = 0
         self._stranded_ms = 0.0
         self._fragmented_ms = 0.0
+        self._at_last_end: tuple[float, float] | None = None
         self.first_ms = 0
 
     @property
@@ -165,11 +171,17 @@ class Meter:
         """Fragmentation now, in milli-GPU."""
         return self._fragmented
 
+    def begin(self, cluster: Cluster) -> None:
+        """Look at everything once."""
+        board = cluster.draft.board
+        self._at_ms = self.first_ms = cluster.now_ms
+        self._nodes = [self._waste.of(node, board.state(n)) for n, node in enumerate(board.nodes)]
+        self._stranded = sum(stranded for stranded, _ in self._nodes)
+        self._fragmented = sum(fragmented for _, fragmented in self._nodes)
+        self._look(cluster)
+
     def before(self, cluster: Cluster) -> None:
         """Count the time since the last moment."""
-        if self._at_ms is None:
-            self._begin(cluster)
-            return
         span_ms = cluster.now_ms - self._at_ms
         if not span_ms:
             return
@@ -189,21 +201,19 @@ class Meter:
             self._stranded += stranded - before[0]
             self._fragmented += fragmented - before[1]
             self._nodes[n] = (stranded, fragmented)
+        if cluster.last_end_ms == cluster.now_ms:
+            self._at_last_end = (self._stranded_ms, self._fragmented_ms)
+        self._look(cluster)
+        if self._keep:
+            self._record(cluster)
+
+    def _look(self, cluster: Cluster) -> None:
         self._busy = cluster.busy_milli
         if self._fairness is not None:
             self._held = dict(cluster.held_milli)
             self._demand = {
                 name: held + cluster.wanted_milli[name] for name, held in self._held.items()
             }
-        if self._keep:
-            self._record(cluster)
-
-    def _begin(self, cluster: Cluster) -> None:
-        board = cluster.draft.board
-        self._at_ms = self.first_ms = cluster.now_ms
-        self._nodes = [self._waste.of(node, board.state(n)) for n, node in enumerate(board.nodes)]
-        self._stranded = sum(stranded for stranded, _ in self._nodes)
-        self._fragmented = sum(fragmented for _, fragmented in self._nodes)
 
     def _record(self, cluster: Cluster) -> None:
         series = self.series
@@ -216,10 +226,19 @@ class Meter:
         for name, held in cluster.held_milli.items():
             series.queue_milli[name].append(held)
 
-    def means_gpus(self, span_ms: int) -> tuple[float, float]:
-        """Time-weighted means of stranded and fragmented GPUs."""
+    def means_gpus(self, span_ms: int, *, to_last_end: bool) -> tuple[float, float]:
+        """Time-weighted means of stranded and fragmented GPUs.
+
+        Parameters
+        ----------
+        to_last_end
+            Whether the span goes to the last end of a job, rather than to the last moment.
+        """
+        sums = (self._stranded_ms, self._fragmented_ms)
+        if to_last_end and self._at_last_end is not None:
+            sums = self._at_last_end
         span = max(1, span_ms) * GPU_MILLI
-        return self._stranded_ms / span, self._fragmented_ms / span
+        return sums[0] / span, sums[1] / span
 
     @property
     def jain(self) -> float:

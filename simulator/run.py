@@ -12,6 +12,7 @@ from simulator.outcome import JobOutcome, Outcome, Summary
 from simulator.policies import SimulationOptions, parse_simulation_policy
 from simulator.scenario import MS, Scenario
 from simulator.state import Cluster
+from solver.cluster import GPU_MILLI
 
 HOUR_MS = 3600 * MS
 
@@ -88,7 +89,7 @@ def _outcome(cluster: Cluster, life: Life) -> JobOutcome:
         state=life.state,
         reason=life.reason,
         preemptions=life.preemptions,
-        lost_gpu_ms=life.lost_gpu_ms,
+        lost_gpu_ms=life.lost_gpu_ms // GPU_MILLI,
     )
 
 
@@ -115,9 +116,11 @@ def _summary(
         and life.first_start_ms is not None
         and life.state in (State.FINISHED, State.FAILED)
     ]
-    span_ms = cluster.now_ms - meter.first_ms
+    # What does not end runs on: then the run lasts to the last moment.
+    last_ms = cluster.now_ms if cluster.running else cluster.last_end_ms
+    span_ms = (meter.first_ms if last_ms is None else last_ms) - meter.first_ms
     capacity = cluster.problem.capacity["gpu_milli"] or 0
-    stranded, fragmented = meter.means_gpus(span_ms)
+    stranded, fragmented = meter.means_gpus(span_ms, to_last_end=not cluster.running)
     jct = [(life.end_ms or 0) - life.arrival.arrival_ms for life in done]
     return Summary(
         policy=policy,
@@ -137,7 +140,7 @@ def _summary(
         fragmentation_gpus_mean=fragmented,
         deadlocks=deadlocks,
         preemptions=sum(life.preemptions for life in lives),
-        lost_gpu_h=sum(life.lost_gpu_ms for life in lives) / HOUR_MS,
+        lost_gpu_h=sum(life.lost_gpu_ms for life in lives) / GPU_MILLI / HOUR_MS,
         allocated_milli=sum(cluster.held_milli.values()),
         fragmentation_milli=meter.fragmented_milli,
         jain=meter.jain,

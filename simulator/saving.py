@@ -32,7 +32,8 @@ QUEUE = "held_milli:"
 def folder_of(root: Path, trace: str, policy: str, seed: int) -> Path:
     """Where a run is kept: readable, and another folder for every trace, policy and seed."""
     safe = "".join(c if c.isalnum() or c in "-+.=" else "_" for c in trace)[:60]
-    if safe != trace:
+    if safe != trace or not safe.strip("."):
+        safe = safe.strip(".") or "trace"
         safe += "-" + hashlib.sha256(trace.encode()).hexdigest()[:6]
     return root / safe / f"{policy}-{seed}"
 

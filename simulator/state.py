@@ -80,7 +80,9 @@ class Cluster:
         self.stretch = Stretch(self.problem, penalty)
         self.agenda = Agenda()
         self.now_ms = 0
-        self.lives = [Life(arrival, n) for n, arrival in enumerate(scenario.everyone)]
+        self.last_end_ms: int | None = None
+        unit = self.stretch.unit
+        self.lives = [Life(arrival, n, unit) for n, arrival in enumerate(scenario.everyone)]
         self.by_name = {life.name: life for life in self.lives}
         self.waiting: dict[str, Life] = {}
         self.running: dict[str, Life] = {}
@@ -94,7 +96,6 @@ class Cluster:
         for work in scenario.standing:
             life = self.by_name[work.arrival.job.name]
             self.waiting[life.name] = life
-            self.wanted_milli[life.arrival.job.queue] += self._wish_milli(life)
             self._seat(life, work.placements, checked=False)  # A GPU may have failed under it.
             self._launch(life)
             life.run_before(work.checkpoint_age_ms)
@@ -115,14 +116,14 @@ class Cluster:
     def submit(self, life: Life) -> None:
         """A job arrives."""
         self.waiting[life.name] = life
-        self.wanted_milli[life.arrival.job.queue] += self._wish_milli(life)
+        self._count(life)
         self._note("arrive", life)
 
     def refuse(self, life: Life, state: State, reason: str) -> None:
         """A job that waits leaves for good."""
         del self.waiting[life.name]
-        self.wanted_milli[life.arrival.job.queue] -= self._wish_milli(life)
         life.state, life.reason, life.end_ms = state, reason, self.now_ms
+        self._count(life)
         self._note("refuse", life)
 
     def start(self, unit: Unit) -> bool:
@@ -146,29 +147,27 @@ class Cluster:
             self.draft.release(life.arrival.job)
         for life in lives:
             self._seat(life, places[life.name])
-            self.busy_milli -= life.holding_milli
             self._count(life)
-            self.busy_milli += life.holding_milli
             life.stretch_milli = self.stretch.milli(life.arrival.job, places[life.name])
             self._schedule_end(life)
 
     def finish(self, life: Life) -> None:
         """A job has run for its time."""
         life.advance(self.now_ms)
-        self._leave(life)
-        life.state = State.FAILED if life.arrival.outcome == "failed" else State.FINISHED
-        life.reason = "the job failed by itself" if life.state is State.FAILED else ""
+        failed = life.arrival.outcome == "failed"
+        self._leave(life, State.FAILED if failed else State.FINISHED)
+        life.reason = "the job failed by itself" if failed else ""
         life.end_ms, life.held = self.now_ms, 0
+        self.last_end_ms = self.now_ms
         self._note("end", life)
 
     def evict(self, life: Life) -> None:
         """Stop a job for another; it waits again."""
         life.stop(self.now_ms)
-        self._leave(life)
-        life.version += 1
-        life.state, life.end_ms = State.WAITING, None
         self.waiting[life.name] = life
-        self.wanted_milli[life.arrival.job.queue] += self._wish_milli(life)
+        self._leave(life, State.WAITING)
+        life.version += 1
+        life.end_ms = None
         self._note("evict", life)
 
     def grow(self, life: Life, role: Role, hold: Callable[[], None] | None = None) -> bool:
@@ -238,27 +237,25 @@ class Cluster:
         """A job that waited has its seats."""
         job = life.arrival.job
         del self.waiting[life.name]
-        self.wanted_milli[job.queue] -= self._wish_milli(life)
         self.running[life.name] = life
         if life.is_elastic:
             self.elastic[life.name] = life
         life.state = State.RUNNING
-        life.started_ms = life.updated_ms = self.now_ms
+        life.updated_ms = self.now_ms
         life.held = len(self.draft.seats(life.name))
         if life.first_start_ms is None:
             life.first_start_ms = self.now_ms
         if self.stretch.penalizes:
             life.stretch_milli = self.stretch.milli(job, self.draft.placements(life.name))
         self._count(life)
-        self.busy_milli += life.holding_milli
         self._schedule_end(life)
         self._note("start", life)
 
-    def _leave(self, life: Life) -> None:
-        self.busy_milli -= life.holding_milli
+    def _leave(self, life: Life, state: State) -> None:
         del self.running[life.name]
         self.elastic.pop(life.name, None)
         self._release(life)
+        life.state = state
         self._count(life)
 
     def _release(self, life: Life) -> None:
@@ -268,17 +265,22 @@ class Cluster:
     def _resize(self, life: Life, what: str) -> None:
         life.advance(self.now_ms)
         life.held = len(self.draft.seats(life.name))
-        self.busy_milli -= life.holding_milli
         self._count(life)
-        self.busy_milli += life.holding_milli
         self._schedule_end(life)
         self._note(what, life)
 
     def _count(self, life: Life) -> None:
-        """Book what a job holds now on its queue."""
+        """Book what a job holds now, and what it waits for, on its queue."""
+        queue = life.arrival.job.queue
         holds = sum(s.share_milli * len(s.gpus) for _, s in self.draft.seats(life.name))
-        self.held_milli[life.arrival.job.queue] += holds - life.holding_milli
-        life.holding_milli = holds
+        busy = holds if life.state is State.RUNNING else 0
+        wants = 0
+        if life.state is State.WAITING:
+            wants = max(0, self._wish_milli(life) - holds)
+        self.held_milli[queue] += holds - life.holding_milli
+        self.busy_milli += busy - life.busy_milli
+        self.wanted_milli[queue] += wants - life.wanting_milli
+        life.holding_milli, life.busy_milli, life.wanting_milli = holds, busy, wants
 
     def _schedule_end(self, life: Life) -> None:
         life.version += 1

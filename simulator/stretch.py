@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import lcm
 
 from solver.cluster import GPU_MILLI
 from solver.metrics import FewestGroups, counts_for_spread
@@ -29,6 +30,11 @@ class Stretch:
         self._problem = problem
         self._penalized = round(GPU_MILLI * (1 + penalty))
         self._fewest = FewestGroups(problem)
+
+    @property
+    def unit(self) -> int:
+        """The least number that a thousand and every stretch divide."""
+        return lcm(GPU_MILLI, self._penalized)
 
     @property
     def penalizes(self) -> bool:

@@ -12,14 +12,21 @@ Scheduling the IBM SP2 with Backfilling", IEEE TPDS 12(6), 2001.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from math import inf
 
 from simulator.agenda import Kind
 from simulator.orders import OrderKey
-from simulator.schedulers.base import Scheduler, hand_out_surplus, shed_load
-from simulator.schedulers.reservations import by_end, least, longest_ms, places_of
+from simulator.schedulers.base import Scheduler
+from simulator.schedulers.reservations import (
+    by_end,
+    latest_end_ms,
+    least,
+    longest_ms,
+    places_of,
+)
+from simulator.schedulers.surplus import drop_surplus, hand_out_surplus, make_way, shed_load
 from simulator.state import Cluster, Unit
 from solver.greedy.board import Seat
 from solver.problem import RoleKey
@@ -55,6 +62,7 @@ class ConservativeScheduler(Scheduler):
         super().__init__(cluster)
         self._key = key
         self._fresh: list[Unit] = []
+        self._never: list[Unit] = []
         self.planned: dict[str, Planned] = {}
         """Reservations by the name of the unit's oldest job."""
 
@@ -65,49 +73,69 @@ class ConservativeScheduler(Scheduler):
     def remind(self, subject: str) -> None:
         """A reservation begins."""
         planned = self.planned.pop(subject)
+        make_way(self.cluster, planned.places)
         self.cluster.start_at(planned.unit, planned.places)
 
     def round(self) -> None:
         """Plan who has arrived; who can start now does."""
         if self.cluster.elastic:
             shed_load(self.cluster)
-        for unit in sorted(self._fresh, key=self._key):
-            self._plan(unit)
-        self._fresh.clear()
+        if self.cluster.gained or self._fresh:
+            units = sorted([*self._never, *self._fresh], key=self._key)
+            self._fresh.clear()
+            self._never = [unit for unit in units if not self._plan(unit)]
+        self.cluster.gained.clear()
         if self.cluster.elastic:
-            hand_out_surplus(self.cluster, list(self.cluster.elastic.values()), self.hold_reserved)
+            hand_out_surplus(self.cluster, self.hold_reserved)
 
-    def _plan(self, unit: Unit) -> None:
-        """Find the earliest start; one that never fits simply keeps waiting."""
+    def _plan(self, unit: Unit) -> bool:
+        """Find the earliest start; False where there is none, as far as is known now.
+
+        What others hold above their minimums is as good as free.
+        """
         cluster, draft = self.cluster, self.cluster.draft
         runs_ms = longest_ms(cluster, unit)
         stays = self._stays()
         mark = draft.mark()
-        ends = dict(by_end(cluster.running.values()))
+        ends = dict(by_end(cluster))
         moments = {cluster.now_ms, *ends}
         moments |= {int(p.end_ms) for p in self.planned.values() if p.end_ms < inf}
         found = None
+        drop_surplus(cluster)
         for at_ms in sorted(moments):
             for life in ends.get(at_ms, ()):
                 draft.release(life.arrival.job)
-            until = inf if runs_ms is None else at_ms + runs_ms
             before = draft.mark()
-            self._hold(stays, at_ms, until)
+            self._hold(stays, at_ms, inf if runs_ms is None else at_ms + runs_ms)
             if draft.start(unit.jobs):
-                found = Planned(unit, at_ms, until, places_of(cluster, unit))
+                places = places_of(cluster, unit)
+                found = Planned(unit, at_ms, self._end_ms(unit, places, at_ms), places)
                 break
             draft.roll_back(before)
         draft.roll_back(mark)
         if found is None:
-            return
+            return False
         if found.start_ms == cluster.now_ms:
+            make_way(cluster, found.places)
             cluster.start_at(unit, found.places)
         else:
             self.planned[unit.life.name] = found
             cluster.agenda.add(found.start_ms, Kind.TIMER, unit.life.name)
+        return True
+
+    def _end_ms(self, unit: Unit, places: Sequence[Placement], start_ms: int) -> float:
+        """When a unit that starts in these places with its minimums has left them."""
+        ends: list[float] = []
+        for life in unit.lives:
+            job = life.arrival.job
+            own = [place for place in places if place.job == job.name]
+            stretch = self.cluster.stretch.milli(job, own)
+            needs_ms = life.needs_ms(job.min_replicas, stretch)
+            ends.append(inf if needs_ms is None else start_ms + needs_ms)
+        return max(ends)
 
     def _stays(self) -> dict[int, list[_Stay]]:
-        """Seats on nodes where something is reserved: those taken now, and the reserved ones."""
+        """Seats on nodes where something is reserved: those of minimums now, and the reserved."""
         cluster = self.cluster
         number = cluster.draft.board.number
         table: dict[int, list[_Stay]] = {}
@@ -119,8 +147,9 @@ class ConservativeScheduler(Scheduler):
                 table.setdefault(seat.node, []).append(stay)
         if table:
             for life in cluster.running.values():
-                end_ms = inf if life.end_ms is None else life.end_ms
-                for role, seat in cluster.draft.seats(life.name):
+                latest_ms = latest_end_ms(cluster, life)
+                end_ms = inf if latest_ms is None else latest_ms
+                for role, seat in cluster.draft.seats(life.name)[: life.arrival.job.min_replicas]:
                     if seat.node in table:
                         table[seat.node].append(_Stay(-inf, end_ms, role.shape, seat))
         return table

@@ -14,13 +14,20 @@ from __future__ import annotations
 from bisect import insort
 
 from simulator.orders import OrderKey
-from simulator.schedulers.base import Scheduler, hand_out_surplus, shed_load, with_less_surplus
+from simulator.schedulers.base import Scheduler
 from simulator.schedulers.reservations import (
     Reservation,
     hold,
     longest_ms,
     reserve,
     try_places,
+)
+from simulator.schedulers.surplus import (
+    drop_surplus,
+    hand_out_surplus,
+    make_way,
+    shed_load,
+    start_in_surplus,
 )
 from simulator.state import Cluster, Unit
 from simulator.waiting import Key
@@ -50,7 +57,7 @@ class EasyScheduler(Scheduler):
             shed_load(self.cluster)
         self.serve()
         if self.cluster.elastic:
-            hand_out_surplus(self.cluster, list(self.cluster.elastic.values()), self.hold_reserved)
+            hand_out_surplus(self.cluster, self.hold_reserved)
 
     def serve(self) -> None:
         """Start who is first, then who may overtake."""
@@ -58,8 +65,11 @@ class EasyScheduler(Scheduler):
             again = bool(self.cluster.gained) or not self.reserved
             before = dict(self.reserved)
             self._serve_heads()
-            again = again or before != self.reserved
-            self._backfill(self._queue if again else sorted(self._fresh, key=lambda e: e[0]))
+            if again or before != self.reserved:
+                self._backfill(self._queue)
+            else:  # For all others nothing has changed.
+                fresh = {unit for _, unit in self._fresh}
+                self._backfill([entry for entry in self._queue if entry[1] in fresh])
         self._fresh.clear()
         self.cluster.gained.clear()
 
@@ -71,27 +81,36 @@ class EasyScheduler(Scheduler):
         return unit.queue if self._own_lines else ""
 
     def _serve_heads(self) -> None:
-        """Each line until its first unit finds no room; that one reserves."""
+        """Each line until its first unit finds no room; that one reserves.
+
+        It keeps what it had reserved, unless somebody who came before it has started.
+        """
         blocked: dict[str, Unit] = {}
+        overtaken = set()
         left = []
         for entry in self._queue:
             unit = entry[1]
             line = self._line_of(unit)
-            if line in blocked or not self._start_head(unit, line):
-                blocked.setdefault(line, unit)
+            if line in blocked:
+                left.append(entry)
+            elif self._start_head(unit, line):
+                overtaken.add(line)
+            else:
+                blocked[line] = unit
                 left.append(entry)
         self._queue = left
         kept = {}
         for line, unit in blocked.items():
-            known = self.reserved.get(line)
+            known = None if line in overtaken else self.reserved.get(line)
             kept[line] = known if known and known.unit is unit else reserve(self.cluster, unit)
         self.reserved = kept
 
     def _start_head(self, unit: Unit, line: str) -> bool:
-        if self.cluster.start(unit) or with_less_surplus(self.cluster, unit):
+        if self.cluster.start(unit) or start_in_surplus(self.cluster, unit):
             return True
         known = self.reserved.get(line)
         if known and known.unit is unit and known.at_ms <= self.cluster.now_ms:
+            make_way(self.cluster, known.places)
             self.cluster.start_at(unit, known.places)
             return True
         return False
@@ -129,14 +148,23 @@ class EasyScheduler(Scheduler):
         return runs_ms is not None and self.cluster.now_ms + runs_ms <= reservation.at_ms
 
     def _overtake(self, unit: Unit, *, short: bool) -> bool:
+        """Start a unit in what is not reserved or, if it ends in time, anywhere."""
+        tries: list[tuple[bool, bool]] = [(True, False), (True, True)]
+        if short:
+            tries = [(True, False), (False, False), (True, True), (False, True)]
         draft = self.cluster.draft
-        mark = draft.mark()
-        self.hold_reserved()
-        places = try_places(self.cluster, unit)
-        draft.roll_back(mark)
-        if places is None and short:
+        for held, surplus in tries:
+            if surplus and not self.cluster.elastic:
+                continue
+            mark = draft.mark()
+            if surplus:
+                drop_surplus(self.cluster)
+            if held:
+                self.hold_reserved()
             places = try_places(self.cluster, unit)
-        if places is None:
-            return False
-        self.cluster.start_at(unit, places)
-        return True
+            draft.roll_back(mark)
+            if places is not None:
+                make_way(self.cluster, places)
+                self.cluster.start_at(unit, places)
+                return True
+        return False

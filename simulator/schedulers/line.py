@@ -11,7 +11,8 @@ from heapq import heapify, heappop, heappush
 from simulator.lives import Life
 from simulator.orders import OrderKey, claim_of
 from simulator.scenario import Arrival
-from simulator.schedulers.base import Scheduler, hand_out_surplus, shed_load, with_less_surplus
+from simulator.schedulers.base import Scheduler
+from simulator.schedulers.surplus import MayTake, hand_out_surplus, shed_load, start_in_surplus
 from simulator.state import Cluster, Unit
 from simulator.waiting import Key, WaitingLine
 from solver.workload import Shape
@@ -55,7 +56,7 @@ class LineScheduler(Scheduler):
             shed_load(self.cluster)
         self.serve()
         if self.cluster.elastic:
-            hand_out_surplus(self.cluster, list(self.cluster.elastic.values()))
+            hand_out_surplus(self.cluster)
 
     def serve(self) -> None:
         """Start who can."""
@@ -63,14 +64,20 @@ class LineScheduler(Scheduler):
         if self._strict:
             self._serve_strictly()
         else:
-            for unit in self.turns():
-                # What a lane was opened for may be gone: others were before it.
-                gone = unit.lane in self._reopened and not self._is_of_use(unit)
-                if not gone and self.attempt(unit):
-                    self.line.remove_head(unit)
-                    self._helped.clear()
-                else:
-                    self.line.close(unit)
+            self._serve_all()
+            while self.cluster.gained:  # Who was stopped, or left room, lets others in.
+                self.open_lanes()
+                self._serve_all()
+
+    def _serve_all(self) -> None:
+        for unit in self.turns():
+            # What a lane was opened for may be gone: others were before it.
+            gone = unit.lane in self._reopened and not self._is_of_use(unit)
+            if not gone and self.attempt(unit):
+                self.line.remove_head(unit)
+                self._helped.clear()
+            else:
+                self.line.close(unit)
 
     def open_lanes(self) -> None:
         """Let those try again to whom the room that was made may be of use.
@@ -145,7 +152,7 @@ class LineScheduler(Scheduler):
         """Start a unit: in free room, in what others hold above their minimums, or for priority."""
         if self.cluster.start(unit):
             return True
-        if with_less_surplus(self.cluster, unit):
+        if start_in_surplus(self.cluster, unit, self._may_take(unit)):
             return True
         if not self.preempts:
             return False
@@ -154,6 +161,11 @@ class LineScheduler(Scheduler):
             self.cluster.evict(victim)
             self.line.add(Unit((victim,), lane=-1 - victim.order))
         return bool(victims) and self.cluster.start(unit)
+
+    def _may_take(self, unit: Unit) -> MayTake:
+        """Whose surplus a unit may take: where priority rules, not that of higher ones."""
+        priority = unit.life.arrival.job.priority
+        return lambda life: not self.preempts or life.arrival.job.priority <= priority
 
 
 def fewest_victims(cluster: Cluster, unit: Unit, claim: Callable[[Arrival], int]) -> list[Life]:
@@ -177,7 +189,9 @@ def fewest_victims(cluster: Cluster, unit: Unit, claim: Callable[[Arrival], int]
     ]
     if not candidates:
         return []
-    candidates.sort(key=lambda life: (rank_of(life), -life.started_ms, -life.order))
+    for life in candidates:
+        life.advance(cluster.now_ms)
+    candidates.sort(key=lambda life: (rank_of(life), life.would_lose_gpu_ms(), -life.order))
     draft = cluster.draft
     mark = draft.mark()
     victims: list[Life] = []

@@ -15,7 +15,8 @@ from simulator.agenda import Kind
 from simulator.lives import Life
 from simulator.orders import OrderKey
 from simulator.scenario import MS
-from simulator.schedulers.base import Scheduler, hand_out_surplus, shed_load
+from simulator.schedulers.base import Scheduler
+from simulator.schedulers.surplus import hand_out_surplus, shed_load
 from simulator.state import Cluster, Unit
 from solver.workload import Role
 
@@ -44,13 +45,16 @@ class PerPodScheduler(Scheduler):
         """Who stood back may try again."""
         self._back.clear()
 
+    def expects(self, subject: str) -> bool:
+        """Whether it is the same deadlock still."""
+        return int(subject) == self._watched and bool(self._stuck)
+
     def remind(self, subject: str) -> None:
         """A deadlock has lasted long enough."""
-        if int(subject) == self._watched and self._stuck:
-            victim = max(self._stuck, key=lambda life: life.order)
-            self.cluster.drop_pods(victim)
-            self._back.add(victim.name)
-            self._watch()
+        victim = max(self._stuck, key=lambda life: life.order)
+        self.cluster.drop_pods(victim)
+        self._back.add(victim.name)
+        self._watch()
 
     def round(self) -> None:
         """Place what fits, pod by pod; then see whether anybody can still get on."""
@@ -59,7 +63,7 @@ class PerPodScheduler(Scheduler):
             shed_load(cluster)
         self._place_pods()
         if cluster.elastic:
-            hand_out_surplus(cluster, list(cluster.elastic.values()))
+            hand_out_surplus(cluster)
         cluster.gained.clear()
         before = self._stuck
         self._stuck = self._deadlocked()

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from simulator.lives import Life
+from simulator.schedulers.surplus import drop_surplus
 from simulator.state import Cluster, Unit
 from solver.problem import RoleKey
 from solver.solution import Placement
@@ -43,21 +44,38 @@ def try_places(cluster: Cluster, unit: Unit) -> tuple[Placement, ...] | None:
     return places
 
 
-def by_end(lives: Iterable[Life]) -> list[tuple[int, list[Life]]]:
-    """Running jobs by the time of their end, the first first; those without one are left out."""
+def by_end(cluster: Cluster) -> list[tuple[int, list[Life]]]:
+    """Running jobs by the time of their end, the first first; those without one are left out.
+
+    Elastic jobs end as if they fell back to their minimums now: not later than that, whatever is
+    taken from them.
+    """
     ends: dict[int, list[Life]] = {}
-    for life in lives:
-        if life.end_ms is not None:
-            ends.setdefault(life.end_ms, []).append(life)
+    for life in cluster.running.values():
+        if (end_ms := latest_end_ms(cluster, life)) is not None:
+            ends.setdefault(end_ms, []).append(life)
     return sorted(ends.items())
 
 
+def latest_end_ms(cluster: Cluster, life: Life) -> int | None:
+    """When a running job ends at the latest."""
+    if not life.is_elastic or life.end_ms is None:
+        return life.end_ms
+    life.advance(cluster.now_ms)
+    needs_ms = life.needs_ms(life.arrival.job.min_replicas, life.stretch_milli)
+    return None if needs_ms is None else cluster.now_ms + needs_ms
+
+
 def reserve(cluster: Cluster, unit: Unit) -> Reservation | None:
-    """The earliest time at which a unit fits if nothing else starts; None where that is never."""
+    """The earliest time at which a unit fits if nothing else starts; None where that is never.
+
+    What others hold above their minimums is as good as free.
+    """
     draft = cluster.draft
     mark = draft.mark()
     found = None
-    for at_ms, lives in by_end(cluster.running.values()):
+    drop_surplus(cluster)
+    for at_ms, lives in by_end(cluster):
         for life in lives:
             draft.release(life.arrival.job)
         if draft.start(unit.jobs):
@@ -78,11 +96,14 @@ def hold(cluster: Cluster, reservations: Iterable[Reservation]) -> None:
         numbers = {board.number[place.node] for place in reservation.places}
         then = {n: board.state(n) for n in numbers}
         for life in cluster.running.values():
-            if life.end_ms is not None and life.end_ms <= reservation.at_ms:
-                for role, seat in cluster.draft.seats(life.name):
-                    if seat.node in then:
-                        state = then[seat.node]
-                        then[seat.node] = state.give_back(role.shape, seat.gpus, seat.share_milli)
+            end_ms = latest_end_ms(cluster, life)
+            seats = cluster.draft.seats(life.name)
+            if end_ms is None or end_ms > reservation.at_ms:
+                seats = seats[life.arrival.job.min_replicas :]  # its surplus, if it has any
+            for role, seat in seats:
+                if seat.node in then:
+                    state = then[seat.node]
+                    then[seat.node] = state.give_back(role.shape, seat.gpus, seat.share_milli)
         for place in reservation.places:
             n = board.number[place.node]
             shape = cluster.problem.role_by_key[RoleKey(place.job, place.role)].shape
