@@ -155,7 +155,16 @@ class ConservativeScheduler(Scheduler):
         return table
 
     def _hold(self, stays: dict[int, list[_Stay]], start_ms: float, end_ms: float) -> None:
-        """Let nodes show the least that they have left at any time from start to end."""
+        """Let nodes show the least that they have left at any time from start to end.
+
+        What is reserved in that time counts on its queues all the while.
+        """
+        for planned in self.planned.values():
+            if planned.start_ms < end_ms and planned.end_ms > start_ms:
+                for life in planned.unit.lives:
+                    for role in life.arrival.job.roles:
+                        queue = life.arrival.job.queue
+                        self.cluster.draft.reserve(queue, role.shape, role.min_replicas)
         board = self.cluster.draft.board
         for n, on_node in stays.items():
             # What is left only falls when a reservation begins, so those times are enough.

@@ -89,10 +89,14 @@ def hold(cluster: Cluster, reservations: Iterable[Reservation]) -> None:
     """Keep free what reservations need: then nothing that is started delays them.
 
     A node shows, of each resource, the less of what is left now and of what will be left at
-    the time of the reservation once its jobs are in place.
+    the time of the reservation once its jobs are in place. On their queues they count already.
     """
     board = cluster.draft.board
     for reservation in reservations:
+        for life in reservation.unit.lives:
+            for role in life.arrival.job.roles:
+                draft = cluster.draft
+                draft.reserve(life.arrival.job.queue, role.shape, role.min_replicas)
         numbers = {board.number[place.node] for place in reservation.places}
         then = {n: board.state(n) for n in numbers}
         for life in cluster.running.values():

@@ -14,7 +14,7 @@ from solver.ledger import Ledger
 from solver.problem import Problem
 from solver.solution import Placement, Plan
 from solver.state import NodeState
-from solver.workload import RESOURCES, Job, ResourceName, Role, SpreadRule
+from solver.workload import RESOURCES, Job, ResourceName, Role, Shape, SpreadRule
 
 T = TypeVar("T")
 
@@ -34,6 +34,22 @@ class _Booking:
     home: Path | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class _Held:
+    """A node of which something was held back."""
+
+    node: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Reserved:
+    """Replicas that were booked on a queue and are nowhere."""
+
+    queue: str
+    shape: Shape
+    replicas: int
+
+
 class Draft:
     """What has been placed so far, on a board and on the ledger of the queues.
 
@@ -45,7 +61,7 @@ class Draft:
         self.board = Board(problem, policy)
         self._policy = policy
         self._regions = Regions(self.board, inside_out=policy.inside_out)
-        self._log: list[_Booking | int] = []
+        self._log: list[_Booking | _Held | _Reserved] = []
         self._seats: dict[str, list[tuple[Role, Seat]]] = {}
         self._in_group: Counter[tuple[str, int]] = Counter()
         self._homes: dict[str, Path] = {}
@@ -128,29 +144,37 @@ class Draft:
 
     def hold(self, n: int, state: NodeState) -> None:
         """Keep part of what a node has left from everybody, until it is rolled back."""
-        self._log.append(n)
+        self._log.append(_Held(n))
         self.board.show(n, state)
+
+    def reserve(self, queue: str, shape: Shape, replicas: int) -> None:
+        """Book replicas on a queue that are nowhere yet, until it is rolled back."""
+        self._log.append(_Reserved(queue, shape, replicas))
+        self.ledger.add(queue, shape, replicas)
 
     def mark(self) -> int:
         """A moment to come back to, until the next `settle`."""
         return len(self._log)
 
     def roll_back(self, mark: int) -> None:
-        """Go back to a moment; each booking since then was one change of the board."""
+        """Go back to a moment; what is not a reservation was one change of the board each."""
+        changes = 0
         while len(self._log) > mark:
             last = self._log.pop()
-            if isinstance(last, int):
-                continue  # a node of which something was held back
-            self._count(last.job, last.role, last.seat, -last.count, last.at)
-            if last.count > 0:
-                self._homes.pop(last.job.name, None)
-            elif last.home is not None:
-                self._homes[last.job.name] = last.home
-        self.board.roll_back(mark)
+            changes += not isinstance(last, _Reserved)
+            if isinstance(last, _Reserved):
+                self.ledger.add(last.queue, last.shape, -last.replicas)
+            elif isinstance(last, _Booking):
+                self._count(last.job, last.role, last.seat, -last.count, last.at)
+                if last.count > 0:
+                    self._homes.pop(last.job.name, None)
+                elif last.home is not None:
+                    self._homes[last.job.name] = last.home
+        self.board.roll_back(self.board.mark() - changes)
 
     def settle(self) -> set[int]:
         """What was done so far stays done; the nodes (by number) on which anything was."""
-        touched = {entry if isinstance(entry, int) else entry.seat.node for entry in self._log}
+        touched = {entry.seat.node for entry in self._log if isinstance(entry, _Booking)}
         self._log.clear()
         self.board.settle()
         return touched
