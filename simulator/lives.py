@@ -152,9 +152,10 @@ class Life:
 
     def needs_ms(self, replicas: int, stretch_milli: int) -> int | None:
         """How long it will run with so many replicas; None where it does not end by itself."""
-        if self.left is None:
+        speed = self._speed(replicas, stretch_milli)
+        if self.left is None or not speed:
             return None
-        return self.overhead_ms - (-self.left // self._speed(replicas, stretch_milli))
+        return self.overhead_ms - (-self.left // speed)
 
     def would_lose_gpu_ms(self) -> int:
         """What stopping it now costs: work since its last checkpoint, and starting again."""
