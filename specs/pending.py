@@ -21,6 +21,9 @@ if TYPE_CHECKING:
 IMPLICIT_ROLE = "replica"
 """Name of the one role of a job that declares none."""
 
+LEAST_STEP_S = 60
+"""Least time between two looks at a service's load."""
+
 WORK_KEYS = ("gpus", "gpu_memory", "mig", "cpu", "memory", "roles")
 """A job has one of these, or it asks for nothing at all."""
 
@@ -113,8 +116,9 @@ def _time_faults(loaded: LoadedSpec, entry: JobSpec, path: Path) -> Iterator[Spe
     if entry.kind != "inference" or (entry.min is None and not entry.roles):
         hint = "Add kind: inference and min"
         yield loaded.fault((*path, "load"), "the load is that of a service with a floor", hint)
-    if not entry.load.step:
-        yield loaded.fault((*path, "load", "step"), "time passes in between", "Write 15m")
+    if entry.load.step < LEAST_STEP_S:
+        hint = "Write 15m"
+        yield loaded.fault((*path, "load", "step"), "at least a minute passes in between", hint)
 
 
 def work_faults(

@@ -6,7 +6,6 @@ from collections.abc import Callable, Sequence
 
 from simulator.lives import Life
 from simulator.state import Cluster, Unit
-from solver.cluster import GPU_MILLI
 from solver.problem import RoleKey
 from solver.solution import Placement
 from solver.workload import Role
@@ -111,7 +110,7 @@ def _shrink_until(cluster: Cluster, fits: Callable[[], bool], may_take: MayTake)
 
 
 def _are_free(cluster: Cluster, places: Sequence[Placement]) -> bool:
-    """Whether replicas can take these places as things stand."""
+    """Whether replicas can take these places as things stand, limits of queues included."""
     draft = cluster.draft
     mark = draft.mark()
     found = True
@@ -119,14 +118,17 @@ def _are_free(cluster: Cluster, places: Sequence[Placement]) -> bool:
         role = cluster.problem.role_by_key[RoleKey(place.job, place.role)]
         n = draft.board.number[place.node]
         left = draft.board.state(n)
-        share = place.share_milli if place.gpus else GPU_MILLI
+        queue = cluster.by_name[place.job].arrival.job.queue
+        ledger = draft.ledger
         if (
-            any(left.gpu_left[gpu] < share for gpu in place.gpus)
+            not ledger.allows(queue, ledger.amounts(role.shape))
+            or any(left.gpu_left[gpu] < place.share_milli for gpu in place.gpus)
             or (left.cpu_left is not None and left.cpu_left < role.shape.cpu_milli)
             or (left.memory_left is not None and left.memory_left < role.shape.memory_mib)
         ):
             found = False
             break
+        draft.reserve(queue, role.shape, 1)
         draft.hold(n, left.place(role.shape, place.gpus, place.share_milli))
     draft.roll_back(mark)
     return found

@@ -7,7 +7,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from simulator.scenario import Arrival, DailyLoad, Scenario
+from simulator.scenario import DAY_MS, Arrival, DailyLoad, Scenario
 from solver.cluster import Node
 from solver.problem import Problem
 from solver.workload import Job, Role, Shape
@@ -47,7 +47,7 @@ def scenarios(draw: Any, *, endless: bool = False) -> Scenario:
                     preemptible=not rarely(draw, 3),
                     checkpoint_ms=draw(st.sampled_from([None, 3, 10])),
                     restart_ms=draw(st.sampled_from([0, 2])),
-                    load=DailyLoad(peak_ms=10, step_ms=10) if service else None,
+                    load=DailyLoad(step_ms=DAY_MS // 4) if service else None,
                 )
             )
     return Scenario(
