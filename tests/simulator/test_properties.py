@@ -70,6 +70,9 @@ class Promises:
         self._scheduler_of = scheduler_of
         self.promised_ms: dict[str, int] = {}
 
+    def begin(self, cluster: Cluster) -> None:
+        pass
+
     def before(self, cluster: Cluster) -> None:
         pass
 

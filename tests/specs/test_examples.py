@@ -29,7 +29,8 @@ def test_a_shipped_spec_is_sound_and_says_what_to_look_for(path):
 
     assert compiled.problem.nodes
     comment = [line for line in path.read_text().splitlines()[1:12] if line.startswith("#")]
-    assert any("python cli.py solve" in line or "compare" in line for line in comment)
+    verbs = ("python cli.py solve", "compare", "python cli.py simulate")
+    assert any(verb in line for line in comment for verb in verbs)
     assert any("Look at" in line for line in path.read_text().splitlines() if line[:1] == "#")
 
 
