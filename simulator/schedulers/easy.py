@@ -93,7 +93,7 @@ class EasyScheduler(Scheduler):
             line = self._line_of(unit)
             if line in blocked:
                 left.append(entry)
-            elif self._start_head(unit, line):
+            elif self._start_head(unit, None if line in overtaken else self.reserved.get(line)):
                 overtaken.add(line)
             else:
                 blocked[line] = unit
@@ -105,10 +105,9 @@ class EasyScheduler(Scheduler):
             kept[line] = known if known and known.unit is unit else reserve(self.cluster, unit)
         self.reserved = kept
 
-    def _start_head(self, unit: Unit, line: str) -> bool:
+    def _start_head(self, unit: Unit, known: Reservation | None) -> bool:
         if self.cluster.start(unit) or start_in_surplus(self.cluster, unit):
             return True
-        known = self.reserved.get(line)
         if known and known.unit is unit and known.at_ms <= self.cluster.now_ms:
             make_way(self.cluster, known.places)
             self.cluster.start_at(unit, known.places)
