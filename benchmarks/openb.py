@@ -48,7 +48,7 @@ FILE_ORDER: Mapping[str, tuple[int, int, float]] = {
 """Allocated milli-GPU, failed pods and fragmentation of an independent replay in file order."""
 
 ALL_SEEDS = range(42, 52)
-"""Random draws otherwise anyway, so its mean is over all ten, in orders of our own where need be."""
+"""Random draws its own way, so its mean is over all ten, in orders of our own where need be."""
 
 SHOWN = (100, 130)
 """Levels at which the publication's table has its figures."""

@@ -90,14 +90,14 @@ def _ray() -> Iterator[Row]:
     from simulator.sweep import Cell, Sweep, run_here
     from simulator.sweep_ray import run_ray
 
-    instance, measure = "24 runs of 4,000 jobs", "2 Ray workers against 1 process"
+    instance, measure = "48 runs of 4,000 jobs", "2 Ray workers against 1 process"
     if find_spec("ray") is None:
         yield Row(instance=instance, measure=measure, value=None, unit="", note="no Ray")
         return
     cells = tuple(
         Cell(TraceSource("synthetic", "jobs=4000,nodes=64,load=0.9"), policy, seed)
         for policy in ("fifo-skip+best-fit", "fifo-strict+fgd", "easy+first-fit")
-        for seed in range(1, 9)
+        for seed in range(1, 17)
     )
     sweep = Sweep(cells=cells, options=SimulationOptions())
     began = time.monotonic()

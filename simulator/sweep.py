@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 
 from simulator.outcome import Outcome, Summary
@@ -136,7 +137,7 @@ def _run_pool(sweep: Sweep, cells: Sequence[Cell], workers: int) -> Iterator[Res
             done, waiting = wait(waiting, return_when=FIRST_COMPLETED)
             for future in done:
                 yield future.result()
-            for _, cell in zip(range(len(done)), queue, strict=False):
+            for cell in islice(queue, len(done)):
                 waiting.add(pool.submit(run_cell, sweep, cell))
     finally:
         processes = list((getattr(pool, "_processes", None) or {}).values())

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import os
 from collections.abc import Iterator
+from itertools import islice
 from pathlib import Path
 
 from simulator.sweep import ATTEMPTS, Result, Sweep, run_cell
@@ -60,14 +61,11 @@ def run_ray(sweep: Sweep, address: str | None, workers: int) -> Iterator[Result]
         shared = ray.put(sweep)
         queue = iter(sweep.cells)
         limit = 2 * max(workers, int(ray.cluster_resources().get("CPU", 1)))  # type: ignore[no-untyped-call]
-        waiting = [
-            remote.remote(shared, cell) for cell, _ in zip(queue, range(limit), strict=False)
-        ]
+        waiting = [remote.remote(shared, cell) for cell in islice(queue, limit)]
         while waiting:
             done, waiting = ray.wait(waiting)
             for finished in done:
                 yield ray.get(finished)
-            for _, cell in zip(done, queue, strict=False):
-                waiting.append(remote.remote(shared, cell))
+            waiting += [remote.remote(shared, cell) for cell in islice(queue, len(done))]
     finally:
         ray.shutdown()

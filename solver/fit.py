@@ -161,6 +161,18 @@ def fit(node: Node, shape: Shape, state: NodeState) -> int:
     return min(most, _fit_gpus(node, shape, state)) if most > 0 else 0
 
 
+def takes(node: Node, shape: Shape, state: NodeState) -> bool:
+    """Whether the node takes one replica of the shape in this state; like `fit`, only sooner."""
+    if not shape.share_milli:
+        return fit(node, shape, state) > 0
+    if state.cpu_left is not None and state.cpu_left < shape.cpu_milli:
+        return False
+    if state.memory_left is not None and state.memory_left < shape.memory_mib:
+        return False
+    left, milli = state.gpu_left, shape.share_milli
+    return any(left[gpu] >= milli for gpu in allowed_gpus(node, shape))
+
+
 def pick_gpus(node: Node, shape: Shape, state: NodeState) -> tuple[int, ...] | None:
     """The GPUs that one replica gets by rule: the lowest-numbered idle ones.
 

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from itertools import combinations
 
 from solver.cluster import GPU_MILLI, Node
-from solver.fit import fit, hosts, share_milli_on
+from solver.fit import fit, hosts, share_milli_on, takes
 from solver.greedy.scoring import Candidate, PlacementPolicy, Region, Score, work_kind
 from solver.problem import Problem
 from solver.state import NodeState, initial_states
@@ -189,9 +189,16 @@ class Board:
             count = sheet.fits[sid] = fit(at.node, shape, at.state) if welcome else 0
         return count
 
+    def _takes(self, sheet: _Sheet, shape: Shape, sid: int) -> bool:
+        at = self._situations[sid]
+        welcome = sheet.hosts.get(at.class_)
+        if welcome is None:
+            welcome = sheet.hosts[at.class_] = hosts(at.node, shape)
+        return welcome and takes(at.node, shape, at.state)
+
     def _score(self, sheet: _Sheet, shape: Shape, sid: int) -> Score | None:
         score: Score | None = None
-        if self._fit(sheet, shape, sid):
+        if self._takes(sheet, shape, sid):
             at = self._situations[sid]
             score = self._policy.score(at.node, at.state, shape, at.kinds)
         sheet.scores[sid] = score
