@@ -111,6 +111,10 @@ def _time_faults(loaded: LoadedSpec, entry: JobSpec, path: Path) -> Iterator[Spe
     if checkpoint is not None and not checkpoint:
         hint = "Write 1s or more, or leave it out for a job without checkpoints"
         yield loaded.fault((*path, "preemption", "checkpoint"), "time passes in between", hint)
+
+
+def _load_faults(loaded: LoadedSpec, entry: WorkSpec, path: Path) -> Iterator[SpecFault]:
+    """The daily load of a service."""
     if entry.load is None:
         return
     if entry.kind != "inference" or (entry.min is None and not entry.roles):
@@ -130,6 +134,7 @@ def work_faults(
         rule = "only gangs start together, and this job has gang: false"
         yield loaded.fault((*path, "start_group"), rule, "Remove gang: false or start_group")
     yield from _role_faults(loaded, entry.roles, path, planned=planned)
+    yield from _load_faults(loaded, entry, path)
 
 
 def _role_faults(

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from solver.workload import RunningJob
     from specs.compile import CompiledSpec
     from specs.loaded import LoadedSpec
-    from specs.models.workload import JobSpec, RunningSpec
+    from specs.models.workload import JobSpec, RunningSpec, WorkSpec
 
 
 def scenario_of(loaded: LoadedSpec, compiled: CompiledSpec) -> Scenario:
@@ -55,9 +55,7 @@ def _arrivals(entry: JobSpec, job: Job) -> list[Arrival]:
         preemptible=entry.preemption.allowed,
         checkpoint_ms=_maybe_ms(entry.preemption.checkpoint),
         restart_ms=60 * MS if entry.preemption.restart is None else _ms(entry.preemption.restart),
-        load=None
-        if entry.load is None
-        else DailyLoad(peak_ms=_ms(entry.load.peak), step_ms=_ms(entry.load.step)),
+        load=_load(entry),
     )
     if job.gang or job.replicas == 1:
         return [arrival]
@@ -70,6 +68,12 @@ def _arrivals(entry: JobSpec, job: Job) -> list[Arrival]:
         replace(arrival, job=replace(job, name=f"{job.name}/{n}", roles=(role,), gang=True))
         for n, role in enumerate(ones)
     ]
+
+
+def _load(entry: WorkSpec) -> DailyLoad | None:
+    if entry.load is None:
+        return None
+    return DailyLoad(peak_ms=_ms(entry.load.peak), step_ms=_ms(entry.load.step))
 
 
 def _standing(entry: RunningSpec, job: RunningJob) -> Standing:
@@ -103,6 +107,7 @@ def _standing(entry: RunningSpec, job: RunningJob) -> Standing:
         preemptible=job.preemption.allowed,
         checkpoint_ms=_maybe_ms(entry.preemption.checkpoint),
         restart_ms=job.preemption.restart_s * MS,
+        load=_load(entry),
     )
     return Standing(
         arrival=arrival,

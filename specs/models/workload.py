@@ -106,6 +106,15 @@ class RunningPreemptionSpec(PreemptionSpec):
     checkpoint_age: Duration | None = Field(None, description="Time since its last checkpoint")
 
 
+class LoadSpec(StrictModel):
+    """How many replicas a service wants over the day: a sine between min and replicas."""
+
+    peak: Duration = Field(
+        Fraction(14 * 3600), description="Time of day with the highest load (simulate)"
+    )
+    step: Duration = Field(Fraction(900), description="How often the load is looked at (simulate)")
+
+
 class WorkSpec(RequestSpec):
     """What pending and running work have in common."""
 
@@ -127,15 +136,9 @@ class WorkSpec(RequestSpec):
     must: Flag = Field(False, description="Exit code 4 if the job cannot run")
     arrival: Duration | None = Field(None, description="When it arrives (simulate)")
     duration: Duration | None = Field(None, description="How long it runs (simulate)")
-
-
-class LoadSpec(StrictModel):
-    """How many replicas a service wants over the day: a sine between min and replicas."""
-
-    peak: Duration = Field(
-        Fraction(14 * 3600), description="Time of day with the highest load (simulate)"
+    load: LoadSpec | None = Field(
+        None, description="Daily load of an inference job with min (simulate)"
     )
-    step: Duration = Field(Fraction(900), description="How often the load is looked at (simulate)")
 
 
 class JobSpec(WorkSpec):
@@ -145,9 +148,6 @@ class JobSpec(WorkSpec):
     replicas: PositiveCount | None = Field(None, description="How many replicas, by default 1")
     preemption: PreemptionSpec = Field(
         default_factory=PreemptionSpec, description="What stopping it will mean"
-    )
-    load: LoadSpec | None = Field(
-        None, description="Daily load of an inference job with min (simulate)"
     )
 
 

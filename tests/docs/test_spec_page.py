@@ -29,6 +29,7 @@ INSIDE = {
     ("`jobs`", "tolerations[]"): ["TolerationSpec"],
     ("`jobs`", "roles[]"): ["RoleSpec"],
     ("`jobs`", "preemption"): ["PreemptionSpec"],
+    ("`jobs`", "load"): ["LoadSpec"],
     ("`running`", "replicas[]"): ["RunningReplicaSpec"],
 }
 
