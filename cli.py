@@ -64,8 +64,8 @@ def options(
 def exit_code(error: BaseException) -> int:
     """The exit code of an error: the one table from kinds of errors to codes."""
     from commands.errors import MustJobError, NoAnswerError
-    from specs.errors import SpecError
     from simulator.traces.table import TraceError
+    from specs.errors import SpecError
     from topology.errors import TopologyError
 
     table: tuple[tuple[type[BaseException], int], ...] = (
