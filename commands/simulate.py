@@ -29,7 +29,10 @@ def simulate(
     policies: Annotated[
         str | None,
         typer.Option(
-            "--policies", metavar="A,B,…", help="Queue orders, placements, or ORDER+PLACEMENT."
+            "--policies",
+            metavar="A,B,…",
+            help="Orders (fifo-strict, fifo-skip, sjf, priority, drf, easy, conservative, "
+            "per-pod), placements (as in compare), or ORDER+PLACEMENT (default: twelve of them).",
         ),
     ] = None,
     seeds: Annotated[

@@ -146,7 +146,7 @@ MEASURES = (
         matters=lambda runs: any(run.failed for run in runs),
     ),
     Measure(
-        title="never\nfits",
+        title="not\nplaced",
         value=lambda run: run.unschedulable,
         matters=lambda runs: any(run.unschedulable for run in runs),
     ),

@@ -160,10 +160,10 @@ class Meter:
         self._busy = 0
         self._held: dict[str, int] = {}
         self._demand: dict[str, int] = {}
-        self.busy_milli_ms = 0
+        self._busy_ms = 0
         self._stranded_ms = 0.0
         self._fragmented_ms = 0.0
-        self._at_last_end: tuple[float, float] | None = None
+        self._at_last_end = self._at_last_change = (0.0, 0.0, 0)
         self.first_ms = 0
 
     @property
@@ -185,7 +185,7 @@ class Meter:
         span_ms = cluster.now_ms - self._at_ms
         if not span_ms:
             return
-        self.busy_milli_ms += span_ms * self._busy
+        self._busy_ms += span_ms * self._busy
         self._stranded_ms += span_ms * self._stranded
         self._fragmented_ms += span_ms * self._fragmented
         if self._fairness is not None:
@@ -201,8 +201,11 @@ class Meter:
             self._stranded += stranded - before[0]
             self._fragmented += fragmented - before[1]
             self._nodes[n] = (stranded, fragmented)
+        sums = (self._stranded_ms, self._fragmented_ms, self._busy_ms)
         if cluster.last_end_ms == cluster.now_ms:
-            self._at_last_end = (self._stranded_ms, self._fragmented_ms)
+            self._at_last_end = sums
+        if cluster.last_change_ms == cluster.now_ms:
+            self._at_last_change = sums
         self._look(cluster)
         if self._keep:
             self._record(cluster)
@@ -226,19 +229,17 @@ class Meter:
         for name, held in cluster.held_milli.items():
             series.queue_milli[name].append(held)
 
-    def means_gpus(self, span_ms: int, *, to_last_end: bool) -> tuple[float, float]:
-        """Time-weighted means of stranded and fragmented GPUs.
+    def means(self, span_ms: int, *, to_last_end: bool) -> tuple[float, float, float]:
+        """Time-weighted means of stranded, fragmented and busy GPUs.
 
         Parameters
         ----------
         to_last_end
-            Whether the span goes to the last end of a job, rather than to the last moment.
+            Whether the span goes to the last end of a job; else to the last change of any kind.
         """
-        sums = (self._stranded_ms, self._fragmented_ms)
-        if to_last_end and self._at_last_end is not None:
-            sums = self._at_last_end
         span = max(1, span_ms) * GPU_MILLI
-        return sums[0] / span, sums[1] / span
+        stranded, fragmented, busy = self._at_last_end if to_last_end else self._at_last_change
+        return stranded / span, fragmented / span, busy / span
 
     @property
     def jain(self) -> float:

@@ -116,11 +116,11 @@ def _summary(
         and life.first_start_ms is not None
         and life.state in (State.FINISHED, State.FAILED)
     ]
-    # What does not end runs on: then the run lasts to the last moment.
-    last_ms = cluster.now_ms if cluster.running else cluster.last_end_ms
+    # What does not end runs on: then the run lasts as long as anything changes.
+    last_ms = cluster.last_change_ms if cluster.running else cluster.last_end_ms
     span_ms = (meter.first_ms if last_ms is None else last_ms) - meter.first_ms
     capacity = cluster.problem.capacity["gpu_milli"] or 0
-    stranded, fragmented = meter.means_gpus(span_ms, to_last_end=not cluster.running)
+    stranded, fragmented, busy = meter.means(span_ms, to_last_end=not cluster.running)
     jct = [(life.end_ms or 0) - life.arrival.arrival_ms for life in done]
     return Summary(
         policy=policy,
@@ -129,7 +129,7 @@ def _summary(
         failed=count[State.FAILED],
         unschedulable=count[State.UNSCHEDULABLE],
         running=count[State.RUNNING],
-        utilization_ratio=meter.busy_milli_ms / (capacity * span_ms) if capacity * span_ms else 0.0,
+        utilization_ratio=busy * GPU_MILLI / capacity if capacity else 0.0,
         wait_mean_s=_mean_s(waits),
         wait_p50_s=percentile(waits, 50) / MS,
         wait_p90_s=percentile(waits, 90) / MS,

@@ -62,6 +62,8 @@ class Cluster:
         By queue: GPU-milli that its jobs hold, and that the minimums of waiting ones ask for.
     busy_milli
         GPU-milli of jobs that run (a job that waits for its last replicas holds idle ones).
+    last_end_ms, last_change_ms
+        When a job ended last, and when one arrived, started or ended.
     gained
         Nodes (by number) where something was given back since a scheduler last looked.
 
@@ -81,6 +83,7 @@ class Cluster:
         self.agenda = Agenda()
         self.now_ms = 0
         self.last_end_ms: int | None = None
+        self.last_change_ms = 0
         unit = self.stretch.unit
         self.lives = [Life(arrival, n, unit) for n, arrival in enumerate(scenario.everyone)]
         self.by_name = {life.name: life for life in self.lives}
@@ -116,6 +119,7 @@ class Cluster:
     def submit(self, life: Life) -> None:
         """A job arrives."""
         self.waiting[life.name] = life
+        self.last_change_ms = self.now_ms
         self._count(life)
         self._note("arrive", life)
 
@@ -158,7 +162,7 @@ class Cluster:
         self._leave(life, State.FAILED if failed else State.FINISHED)
         life.reason = "the job failed by itself" if failed else ""
         life.end_ms, life.held = self.now_ms, 0
-        self.last_end_ms = self.now_ms
+        self.last_end_ms = self.last_change_ms = self.now_ms
         self._note("end", life)
 
     def evict(self, life: Life) -> None:
@@ -241,7 +245,7 @@ class Cluster:
         if life.is_elastic:
             self.elastic[life.name] = life
         life.state = State.RUNNING
-        life.updated_ms = self.now_ms
+        life.updated_ms = self.last_change_ms = self.now_ms
         life.held = len(self.draft.seats(life.name))
         if life.first_start_ms is None:
             life.first_start_ms = self.now_ms

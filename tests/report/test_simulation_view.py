@@ -64,7 +64,7 @@ def test_the_best_is_looked_for_within_each_trace():
     ("title", "changes"),
     [
         ("failed", {"failed": 1}),
-        ("never", {"unschedulable": 2}),
+        ("placed", {"unschedulable": 2}),
         ("still", {"running": 1}),
         ("allocated", {"running": 5, "finished": 0}),
         ("lost", {"preemptions": 3, "lost_gpu_h": 0.5}),
