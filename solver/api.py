@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import time
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from solver import greedy
 from solver.figures import measure_cluster, report_queues
 from solver.interrupts import held
 from solver.options import ModelChoice, SolveOptions
+from solver.preemption.candidates import candidates
+from solver.preemption.lift import Lift, lift
 from solver.problem import Problem
 from solver.progress import Progress, ProgressListener
 from solver.reasons import pending
@@ -71,14 +73,30 @@ def solve(
     began = time.monotonic()
     ruler = Ruler(problem)
     if policy == CP_SAT:
-        improved = _search(problem, ruler, options, began, progress, start or Plan())
+        found = _search(problem, ruler, options, began, progress, start or Plan())
     else:
         plan = greedy.place(problem, policy, options.seed)
         bounds = tuple(ruler.limit(step) for step in ruler.steps)
         solve_s = time.monotonic() - began
         improved = Improved(plan=plan, bounds=bounds, build_s=0.0, solve_s=solve_s, notes=())
+        found = _Found(improved, ruler)
     with held(drop=True):
-        return _checked(problem, ruler, options, policy, improved, began)
+        return _checked(problem, ruler, options, policy, found, began)
+
+
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """What a search found: its answer, and the ruler (and the question) that it is an answer to."""
+
+    improved: Improved
+    ruler: Ruler
+    lift: Lift | None = None
+
+    @property
+    def plan(self) -> Plan:
+        """The answer as starts, evictions and moves."""
+        plan = self.improved.plan
+        return plan if self.lift is None else self.lift.down(plan)
 
 
 def _search(
@@ -88,19 +106,35 @@ def _search(
     began: float,
     progress: ProgressListener | None,
     start: Plan,
-) -> Improved:
+) -> _Found:
     if chosen_model(problem, options) is ModelChoice.AGGREGATED:
-        return _search_aggregated(problem, ruler, options, began, progress, start)
+        improved = _search_aggregated(problem, ruler, options, began, progress, start)
+        return _Found(improved, ruler)
     from solver.cpsat.lexicographic import improve
 
     incumbent, interrupted = best_greedy(problem, ruler, options, progress, start)
+    found = _Found(Improved.nothing(incumbent), ruler)
+    if running := candidates(problem, incumbent):
+        lifted = lift(problem, running)
+        found = _Found(
+            Improved.nothing(lifted.up(incumbent)),
+            Ruler(lifted.question, entitled=ruler.entitled),
+            lifted,
+        )
     # Once interrupted, the answer is what there is: its time is up, so nothing is searched.
     started_s = began - options.time_limit_s if interrupted else began
-    improved = improve(problem, ruler, incumbent, options, started_s=started_s, listener=progress)
+    improved = improve(
+        found.ruler.problem,
+        found.ruler,
+        found.improved.plan,
+        options,
+        started_s=started_s,
+        listener=progress,
+    )
     if interrupted:
         note = "interrupted: the best greedy plan so far"
         improved = replace(improved, notes=(*improved.notes, note))
-    return improved
+    return replace(found, improved=improved)
 
 
 def _search_aggregated(
@@ -144,10 +178,10 @@ def _checked(
     ruler: Ruler,
     options: SolveOptions,
     policy: str,
-    improved: Improved,
+    found: _Found,
     began: float,
 ) -> SolveResult:
-    plan = improved.plan
+    improved, plan = found.improved, found.plan
     checking = time.monotonic()
     if violations := verify(problem, plan):
         raise PlanViolationError(policy, violations)
@@ -155,7 +189,7 @@ def _checked(
     terms = tuple(
         step.term(value, bound)
         for step, value, bound in zip(
-            ruler.steps, ruler.measure(plan), improved.bounds, strict=True
+            found.ruler.steps, found.ruler.measure(improved.plan), improved.bounds, strict=True
         )
     )
     must_fail = _must_fail(problem, plan)

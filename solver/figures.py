@@ -6,6 +6,7 @@ from solver import metrics
 from solver.cluster import GPU_MILLI
 from solver.fair_share import demand, entitlements
 from solver.fragmentation import cluster_fragmentation_milli
+from solver.preemption.cost import plan_cost_gpu_s
 from solver.problem import Problem, RoleKey
 from solver.result import Metrics, QueueReport
 from solver.solution import Plan
@@ -53,6 +54,7 @@ def measure_cluster(problem: Problem, plan: Plan, ruler: Ruler) -> Metrics:
         ),
         topology_cost=sum(costs.values()),
         topology_cost_by_step=costs,
+        preemption_cost_gpu_s=plan_cost_gpu_s(problem, plan),
     )
 
 

@@ -34,6 +34,11 @@ class Improved:
     solve_s: float
     notes: tuple[str, ...]
 
+    @classmethod
+    def nothing(cls, plan: Plan) -> Improved:
+        """A plan of which nothing is proved yet."""
+        return cls(plan=plan, bounds=(), build_s=0.0, solve_s=0.0, notes=())
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ObjectiveTerm:

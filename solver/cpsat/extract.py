@@ -7,8 +7,15 @@ from collections.abc import Callable
 from ortools.sat.python import cp_model
 
 from solver.aggregate.classes import NodeClass, expand
-from solver.cluster import Node
-from solver.cpsat.devices import DeviceClass, Devices, device_class, names_gpus
+from solver.cluster import GPU_MILLI, Node
+from solver.cpsat.devices import (
+    DeviceClass,
+    Devices,
+    device_class,
+    held_there,
+    names_gpus,
+    usable,
+)
 from solver.cpsat.variables import Variables
 from solver.fit import share_milli_on
 from solver.problem import RoleKey
@@ -31,7 +38,8 @@ def extract_plan(variables: Variables, devices: Devices, value_of: ValueOf) -> P
             (job, role, value_of(x)) for job, role, x in variables.on_node(nodes.representative)
         ]
         hands = {node.name: _Hands(variables, devices, node, value_of) for node in nodes.nodes}
-        for job, role, node in _by_node(nodes, variables, counts):
+        placed = _by_node(nodes, variables, counts)
+        for job, role, node in sorted(placed, key=lambda entry: not entry[1].held):
             key = RoleKey(job.name, role.name)
             number = numbers.get(key, 0)
             numbers[key] = number + 1
@@ -64,6 +72,7 @@ class _Hands:
         shared = {gpu for gpus in self._shares.values() for gpu in gpus}
         idle = variables.state(node).idle_gpus
         self._idle = [gpu for gpu in idle if gpu not in shared]
+        self._stayed: dict[tuple[str, str], int] = {}
         self._sets: dict[DeviceClass, list[tuple[int, ...]]] | None = None
         if names_gpus(variables, node):
             self._sets = {
@@ -72,11 +81,16 @@ class _Hands:
             }
 
     def give(self, job: Job, role: Role) -> tuple[tuple[int, ...], int]:
-        """GPUs of the next replica of a role, and the thousandths it takes of each."""
+        """GPUs of the next replica of a role, and the thousandths it takes of each.
+
+        Those who stay are asked first, so that nobody else gets what they hold.
+        """
         shape: Shape = role.shape
         if not shape.wants_gpu:
             return (), 0
-        cls = device_class(job, shape)
+        cls = device_class(job, role)
+        if role.held and self._sets is None and not shape.is_share:
+            return self._stay(job, role), GPU_MILLI
         if shape.is_share:
             gpu = self._shares[cls].pop(0)
             return (gpu,), share_milli_on(self._node, shape, gpu)
@@ -84,3 +98,11 @@ class _Hands:
             return self._sets[cls].pop(0), share_milli_on(self._node, shape, 0)
         taken, self._idle = self._idle[: shape.gpus], self._idle[shape.gpus :]
         return tuple(taken), share_milli_on(self._node, shape, taken[0])
+
+    def _stay(self, job: Job, role: Role) -> tuple[int, ...]:
+        """GPUs of the next replica that keeps its place; all are the same to the model here."""
+        key = (job.name, role.name)
+        number = self._stayed[key] = self._stayed.get(key, -1) + 1
+        gpus = usable(self._node, held_there(role, self._node)[number])
+        self._idle = [gpu for gpu in self._idle if gpu not in gpus]
+        return gpus
