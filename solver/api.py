@@ -189,7 +189,7 @@ def _checked(
     terms = tuple(
         step.term(value, bound)
         for step, value, bound in zip(
-            found.ruler.steps, found.ruler.measure(improved.plan), improved.bounds, strict=True
+            ruler.steps, ruler.measure(plan), improved.bounds, strict=True
         )
     )
     must_fail = _must_fail(problem, plan)

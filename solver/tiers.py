@@ -160,7 +160,9 @@ def _fairness_steps(problem: Problem, tier: str, level: int | None) -> list[Step
 def _preemption_cost_steps(problem: Problem) -> list[Step]:
     """Ties of cost are decided by GPUs, then by replicas."""
     measures = [("cost", "GPU-s"), ("gpus", "milli-GPU"), ("replicas", "replicas")]
-    in_question = len(problem.pending) < len(problem.jobs)
+    in_question = problem.preempt_for and (
+        problem.running or len(problem.pending) < len(problem.jobs)
+    )
     return [
         Step(
             tier="preemption_cost",
@@ -239,7 +241,7 @@ class Ruler:
                 used = metrics.usage(problem, plan)
                 return metrics.guaranteed(problem, used, _resource(step.detail))
             case "kept":
-                return kept_milli(problem, plan.started, step.level)
+                return kept_milli(problem, plan, step.level)
             case "fairness":
                 used = metrics.usage(problem, plan, from_priority=step.level)
                 vector = metrics.fairness_vector(problem, used, self.entitled)
@@ -251,7 +253,7 @@ class Ruler:
                     if job.priority == step.level
                 )
             case "preemption_cost":
-                return displaced(problem, plan.started, step.detail)
+                return displaced(problem, plan, step.detail)
             case "groups":
                 return metrics.excess_groups(problem, plan, step.detail, self._fewest)
             case "bandwidth":

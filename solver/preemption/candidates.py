@@ -30,7 +30,7 @@ def candidates(problem: Problem, plan: Plan) -> tuple[RunningJob, ...]:
         job
         for job in problem.running
         if (job.preemption.allowed or job.preemption.movable)
-        and job.replicas
+        and any(r.gpus or r.cpu_milli or r.memory_mib for r in job.replicas)
         and not any(replica.node in overfull for replica in job.replicas)
         and any(gives_way(job) for gives_way in rules)
     )

@@ -12,19 +12,18 @@ from __future__ import annotations
 
 from solver.cpsat.variables import Variables
 from solver.linear import Expr, weighted
-from solver.preemption.measures import displaced_amount, held_fixed_milli
+from solver.preemption.measures import displaced_amount, held_milli, in_question
 from solver.tiers import Step
 
 
 def kept_milli(variables: Variables, level: int | None) -> Expr:
     """Milli-GPU of running work of one priority level that stays or moves."""
     problem = variables.problem
-    fixed = held_fixed_milli(problem, level)
+    fixed = held_milli(problem.running, level)
     kept: list[tuple[Expr, int]] = [
         (x, problem.gpu_milli(role.shape))
-        for job in problem.jobs
-        if job.running is not None and job.priority == level
-        for role in job.roles
+        for job, role in in_question(problem)
+        if job.priority == level
         for _, x in variables.counts(job, role)
     ]
     return weighted([*kept, (1, fixed)])
@@ -34,10 +33,9 @@ def displaced(variables: Variables, step: Step) -> Expr:
     """What all displaced replicas add up to: their cost, their GPUs or their number."""
     problem = variables.problem
     terms: list[tuple[Expr, int]] = []
-    for job in problem.jobs:
-        for role in job.roles:
-            if role.held:
-                each = displaced_amount(problem, job, role, step.detail)
-                terms.append((1, each * role.replicas))
-                terms += [(x, -each) for _, x in variables.counts(job, role)]
+    for job, role in in_question(problem):
+        if role.held:
+            each = displaced_amount(problem, job, role, step.detail)
+            terms.append((1, each * role.replicas))
+            terms += [(x, -each) for _, x in variables.counts(job, role)]
     return weighted(terms)
