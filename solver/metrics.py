@@ -40,9 +40,9 @@ def usage(problem: Problem, plan: Plan, *, from_priority: int | None = None) -> 
     for key, count in plan.started.items():
         job = problem.job_by_name[key.job]
         if from_priority is None or job.priority >= from_priority:
-            shape = problem.role_by_key[key].shape
+            role = problem.role_by_key[key]
             for resource in RESOURCES:
-                used[job.queue][resource] += count * problem.amount(shape, resource)
+                used[job.queue][resource] += count * problem.use(role, resource)
     return used
 
 

@@ -165,6 +165,15 @@ class Problem:
             return self.gpu_milli(shape)
         return shape.cpu_milli if resource == "cpu_milli" else shape.memory_mib
 
+    def use(self, role: Role, resource: ResourceName) -> int:
+        """What one replica of a role counts for in what its queue uses.
+
+        One that runs already counts for all it holds, GPUs that have failed under it too.
+        """
+        if role.held:
+            return role.held[0].holds(resource)
+        return self.amount(role.shape, resource)
+
     @cached_property
     def capacity(self) -> Mapping[ResourceName, int | None]:
         """What ready nodes (cordoned ones too) can give in total; None where one has no limit."""

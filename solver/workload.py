@@ -193,6 +193,12 @@ class RunningReplica:
         """Thousandths of GPUs held."""
         return self.share_milli * len(self.gpus)
 
+    def holds(self, resource: ResourceName) -> int:
+        """What it holds of a resource."""
+        if resource == "gpu_milli":
+            return self.gpu_milli
+        return self.cpu_milli if resource == "cpu_milli" else self.memory_mib
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Preemption:

@@ -134,6 +134,18 @@ class Variables:
         state = self.state(node)
         return state.cpu_left if resource == "cpu_milli" else state.memory_left
 
+    def overfull(self, node: Node, resource: ResourceName) -> int:
+        """By how much work in question exceeds what is left for it, if nobody gives way."""
+        left = self.left(node, resource)
+        if left is None:
+            return 0
+        held = sum(
+            self.problem.amount(role.shape, resource) * self.high(job, role, node)
+            for job, role, _ in self.on_node(node)
+            if role.held
+        )
+        return max(0, held - left)
+
     def _add_counts(self) -> None:
         self._highs: dict[tuple[RoleKey, str], int] = {}
         rooms = startable(self.problem)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable
 
 from solver.fair_share import held_by_queue
@@ -25,13 +24,11 @@ def candidates(problem: Problem, plan: Plan) -> tuple[RunningJob, ...]:
     if not hungry:
         return ()
     rules = [REASONS[reason](problem, hungry) for reason in problem.preempt_for]
-    overfull = _overfull_nodes(problem)
     return tuple(
         job
         for job in problem.running
         if (job.preemption.allowed or job.preemption.movable)
         and any(r.gpus or r.cpu_milli or r.memory_mib for r in job.replicas)
-        and not any(replica.node in overfull for replica in job.replicas)
         and any(gives_way(job) for gives_way in rules)
     )
 
@@ -77,19 +74,3 @@ REASONS: dict[str, Callable[[Problem, list[Job]], Rule]] = {
     "guarantee": _by_guarantee,
     "fair_share": _by_fair_share,
 }
-
-
-def _overfull_nodes(problem: Problem) -> set[str]:
-    """Nodes whose running work holds more CPU or memory than they give: it is left alone."""
-    cpu: Counter[str] = Counter()
-    memory: Counter[str] = Counter()
-    for job in problem.running:
-        for replica in job.replicas:
-            cpu[replica.node] += replica.cpu_milli
-            memory[replica.node] += replica.memory_mib
-    return {
-        node.name
-        for node in problem.nodes
-        if (node.cpu_milli is not None and cpu[node.name] > node.cpu_milli)
-        or (node.memory_mib is not None and memory[node.name] > node.memory_mib)
-    }

@@ -22,7 +22,7 @@ def kept_milli(problem: Problem, plan: Plan, level: int | None) -> int:
     In a lifted question the plan has a placement for each replica in question that is kept.
     """
     kept = sum(
-        plan.started.get(RoleKey(job.name, role.name), 0) * problem.gpu_milli(role.shape)
+        plan.started.get(RoleKey(job.name, role.name), 0) * problem.use(role, "gpu_milli")
         for job, role in in_question(problem)
         if job.priority == level
     )
@@ -32,7 +32,7 @@ def kept_milli(problem: Problem, plan: Plan, level: int | None) -> int:
 def all_kept_milli(problem: Problem, level: int | None) -> int:
     """The same if everything stays."""
     return held_milli(problem.running, level) + sum(
-        role.replicas * problem.gpu_milli(role.shape)
+        role.replicas * problem.use(role, "gpu_milli")
         for job, role in in_question(problem)
         if role.held and job.priority == level
     )
@@ -73,7 +73,7 @@ def displaced_amount(problem: Problem, job: Job, role: Role, measure: str) -> in
         ``cost`` in GPU-seconds, ``gpus`` in milli-GPU, or ``replicas``.
     """
     if measure == "gpus":
-        return problem.gpu_milli(role.shape)
+        return problem.use(role, "gpu_milli")
     if measure == "replicas":
         return 1
     assert job.running is not None

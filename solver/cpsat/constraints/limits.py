@@ -28,7 +28,7 @@ def add_queue_limits(variables: Variables) -> None:
             fixed = sum(held_usage(variables, name, resource) for name in members)
             new = total(new_usage(variables, name, resource) for name in members)
             in_question = sum(
-                variables.problem.amount(role.shape, resource) * role.replicas
+                variables.problem.use(role, resource) * role.replicas
                 for job, role in variables.problem.roles()
                 if job.queue in members and role.held
             )

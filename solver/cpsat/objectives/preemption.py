@@ -21,7 +21,7 @@ def kept_milli(variables: Variables, level: int | None) -> Expr:
     problem = variables.problem
     fixed = held_milli(problem.running, level)
     kept: list[tuple[Expr, int]] = [
-        (x, problem.gpu_milli(role.shape))
+        (x, problem.use(role, "gpu_milli"))
         for job, role in in_question(problem)
         if job.priority == level
         for _, x in variables.counts(job, role)
