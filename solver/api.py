@@ -6,7 +6,7 @@ import time
 from dataclasses import dataclass, replace
 
 from solver import greedy
-from solver.figures import measure_cluster, report_queues
+from solver.figures import measure_cluster, report_evictions, report_moves, report_queues
 from solver.interrupts import held
 from solver.options import ModelChoice, SolveOptions
 from solver.preemption.candidates import candidates
@@ -108,14 +108,17 @@ def _search(
     start: Plan,
 ) -> _Found:
     if chosen_model(problem, options) is ModelChoice.AGGREGATED:
-        improved = _search_aggregated(problem, ruler, options, began, progress, start)
+        undisturbed = _undisturbed(start)
+        improved = _search_aggregated(problem, ruler, options, began, progress, undisturbed)
         return _Found(improved, ruler)
     from solver.cpsat.lexicographic import improve
 
-    incumbent, interrupted = best_greedy(problem, ruler, options, progress, start)
+    incumbent, interrupted = best_greedy(problem, ruler, options, progress, _undisturbed(start))
     found = _Found(Improved.nothing(incumbent), ruler)
     if running := candidates(problem, incumbent):
         lifted = lift(problem, running)
+        if set(start.displaced) <= {job.name for job in running}:
+            incumbent = max(incumbent, start, key=ruler.key)
         found = _Found(
             Improved.nothing(lifted.up(incumbent)),
             Ruler(lifted.question, entitled=ruler.entitled),
@@ -163,6 +166,11 @@ def _search_aggregated(
         started_s=started_s,
         listener=progress,
     )
+
+
+def _undisturbed(plan: Plan) -> Plan:
+    """The plan, or an empty one where running work gives way to it."""
+    return plan if plan.leaves_running_alone else Plan()
 
 
 def chosen_model(problem: Problem, options: SolveOptions) -> ModelChoice:
@@ -215,6 +223,8 @@ def _checked(
         ),
         notes=improved.notes,
         must_fail=must_fail,
+        evictions=report_evictions(problem, plan),
+        moves=report_moves(problem, plan),
     )
 
 

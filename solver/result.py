@@ -80,6 +80,30 @@ class Pending:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Evicted:
+    """Replicas of a running job that stop, by number, and what that costs in GPU-seconds."""
+
+    job: str
+    replicas: tuple[int, ...]
+    gpu_milli: int
+    cost_gpu_s: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Moved:
+    """A running replica that goes on elsewhere, and what that costs in GPU-seconds."""
+
+    job: str
+    replica: int
+    from_node: str
+    from_gpus: tuple[int, ...]
+    to_node: str
+    to_gpus: tuple[int, ...]
+    gpu_milli: int
+    cost_gpu_s: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class QueueReport:
     """What a queue may have, wants and has once the plan has started.
 
@@ -148,3 +172,5 @@ class SolveResult:
     timing: Timing
     notes: tuple[str, ...] = ()
     must_fail: tuple[str, ...] = ()
+    evictions: tuple[Evicted, ...] = ()
+    moves: tuple[Moved, ...] = ()

@@ -114,12 +114,20 @@ def _guarantee_steps(problem: Problem) -> list[Step]:
 def _priority_steps(problem: Problem) -> list[Step]:
     order = problem.objectives
     fair_inside = "fairness" in order and order.index("fairness") > order.index("priority")
+    fair = {
+        level: _fairness_steps(problem, "priority", level) if fair_inside else []
+        for level in problem.priorities
+    }
+    kept = {level: [_priority_step("kept", "milli-GPU", level)] for level in problem.priorities}
+    # Where shares may be taken back, being fair is worth more than leaving work alone.
+    first, second = (fair, kept) if "fair_share" in problem.preempt_for else (kept, fair)
     found: list[Step] = []
+    if problem.preempt_for and "priority" not in problem.preempt_for:
+        # Nobody gives way to a higher level, so what is kept of every level comes first.
+        found += [step for part in (first, kept) for steps in part.values() for step in steps]
+        found = list(dict.fromkeys(found))
     for level in problem.priorities:
-        kept = [_priority_step("kept", "milli-GPU", level)]
-        fair = _fairness_steps(problem, "priority", level) if fair_inside else []
-        # Where shares may be taken back, being fair is worth more than leaving work alone.
-        found += [*fair, *kept] if "fair_share" in problem.preempt_for else [*kept, *fair]
+        found += [step for step in (*first[level], *second[level]) if step not in found]
         found += [
             _priority_step("started", "milli-GPU", level),
             _priority_step("surplus", "milli-GPU", level),

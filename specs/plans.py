@@ -1,4 +1,4 @@
-"""Saved plans back in: the placements of ``solve --save``, checked field by field."""
+"""Saved plans back in: the plan of ``solve --save``, checked field by field."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from solver.cluster import GPU_MILLI
-from solver.solution import Placement
+from solver.solution import Eviction, Move, Placement, Plan
 from specs.errors import SpecErrors, SpecFault
 
 if TYPE_CHECKING:
@@ -30,15 +30,40 @@ class _PlacementEntry(BaseModel):
     share_milli: Annotated[int, Field(ge=0, le=GPU_MILLI)] = GPU_MILLI
 
 
+class _EvictionEntry(BaseModel):
+    model_config = ConfigDict(strict=True)
+
+    job: str
+    replicas: list[Annotated[int, Field(ge=0)]]
+
+
+class _PlaceEntry(BaseModel):
+    model_config = ConfigDict(strict=True)
+
+    node: str
+    gpus: list[Annotated[int, Field(ge=0)]]
+    share_milli: Annotated[int, Field(ge=0, le=GPU_MILLI)] = GPU_MILLI
+
+
+class _MoveEntry(BaseModel):
+    model_config = ConfigDict(strict=True)
+
+    job: str
+    replica: Annotated[int, Field(ge=0)]
+    to: _PlaceEntry
+
+
 class _PlanFile(BaseModel):
     model_config = ConfigDict(strict=True)
 
     schema_: Annotated[str, Field(alias="schema")]
     placements: list[_PlacementEntry]
+    evictions: list[_EvictionEntry] = []
+    moves: list[_MoveEntry] = []
 
 
-def load_placements(path: Path) -> tuple[Placement, ...]:
-    """The placements of a saved plan; other keys of the file are not looked at.
+def load_plan(path: Path) -> Plan:
+    """The starts, evictions and moves of a saved plan; other keys are not looked at.
 
     Raises
     ------
@@ -73,16 +98,27 @@ def load_placements(path: Path) -> tuple[Placement, ...]:
         ) from error
     if plan.schema_ != PLAN_SCHEMA:
         raise _refused(path, f'a plan has the schema "{PLAN_SCHEMA}"')
-    return tuple(
-        Placement(
-            job=entry.job,
-            role=entry.role,
-            replica=entry.replica,
-            node=entry.node,
-            gpus=tuple(entry.gpus),
-            share_milli=entry.share_milli,
-        )
-        for entry in plan.placements
+    return _plan(plan)
+
+
+def _plan(file: _PlanFile) -> Plan:
+    return Plan.of(
+        placements=[
+            Placement(
+                job=entry.job,
+                role=entry.role,
+                replica=entry.replica,
+                node=entry.node,
+                gpus=tuple(entry.gpus),
+                share_milli=entry.share_milli,
+            )
+            for entry in file.placements
+        ],
+        evictions=[Eviction(e.job, tuple(sorted(e.replicas))) for e in file.evictions],
+        moves=[
+            Move(m.job, m.replica, m.to.node, tuple(m.to.gpus), m.to.share_milli)
+            for m in file.moves
+        ],
     )
 
 

@@ -265,3 +265,18 @@ def tiny_problems() -> st.SearchStrategy[Problem]:
 def small_problems() -> st.SearchStrategy[Problem]:
     """At most 5 nodes of 8 GPUs, 5 jobs, 14 replicas in all."""
     return problems(SMALL)
+
+
+def crowded_problems() -> st.SearchStrategy[Problem]:
+    """Tiny ones in which what waits is more urgent than what runs, or may take its share."""
+    return st.builds(_crowd, tiny_problems(), st.sampled_from([10, 10, 0]), st.booleans())
+
+
+def _crowd(problem: Problem, priority: int, fair: bool) -> Problem:
+    reasons = ("fair_share", "guarantee") if fair else problem.preempt_for
+    return replace(
+        problem,
+        running=tuple(replace(job, priority=0) for job in problem.running),
+        jobs=tuple(replace(job, priority=priority) for job in problem.jobs),
+        preempt_for=reasons,
+    )

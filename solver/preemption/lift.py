@@ -8,7 +8,7 @@ movable, replicas that *move* to wherever they fit. A replica that does neither 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -39,15 +39,12 @@ class Lift:
         return tuple(job for job in self.question.jobs if job.running is not None)
 
     def up(self, plan: Plan) -> Plan:
-        """A plan that leaves running work alone, as an answer to the lifted question."""
-        nodes = self.problem.node_by_name
-        staying = [
-            Placement(job.name, role.name, number, held.node, *_holds(nodes[held.node], held))
-            for job in self.jobs
-            for role in job.roles
-            for number, held in enumerate(role.held)
-        ]
-        return Plan.of([*plan.placements, *staying])
+        """A plan as an answer to the lifted question; it displaces only what is in question."""
+        places = list(plan.placements)
+        for job in self.jobs:
+            places += _staying(self.problem, job, plan.displaced.get(job.name, frozenset()))
+            places += _moving(job, [move for move in plan.moves if move.job == job.name])
+        return Plan.of(places)
 
     def down(self, plan: Plan) -> Plan:
         """An answer to the lifted question as a plan of starts, evictions and moves."""
@@ -137,6 +134,27 @@ def asked_shape(job: Job, role: Role) -> Shape:
         return role.shape
     assert job.running is not None
     return job.running.shapes[job.running.replicas.index(role.held[0])]
+
+
+def _staying(problem: Problem, job: Job, displaced: frozenset[int]) -> Iterator[Placement]:
+    """Placements of the replicas of a running job that keep their places."""
+    assert job.running is not None
+    groups = _alike(problem, job.running).values()
+    for role, members in zip((r for r in job.roles if r.held), groups, strict=True):
+        kept = [n for n in members if n not in displaced]
+        for number, replica in enumerate(kept):
+            held = job.running.replicas[replica]
+            gpus, milli = _holds(problem.node_by_name[held.node], held)
+            yield Placement(job.name, role.name, number, held.node, gpus, milli)
+
+
+def _moving(job: Job, moves: Sequence[Move]) -> Iterator[Placement]:
+    """Placements of the replicas of a running job that go on elsewhere."""
+    assert job.running is not None
+    for role in job.roles:
+        mine = [m for m in moves if job.running.shapes[m.replica] == role.shape and not role.held]
+        for number, move in enumerate(mine):
+            yield Placement(job.name, role.name, number, move.node, move.gpus, move.share_milli)
 
 
 def _displaced(problem: Problem, job: Job, places: Sequence[Placement]) -> list[int]:
