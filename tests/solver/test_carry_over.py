@@ -3,8 +3,8 @@
 from solver.api import solve
 from solver.carry_over import carried_over
 from solver.options import ModelChoice, SolveOptions
-from solver.tiers import Ruler
 from solver.solution import Plan
+from solver.tiers import Ruler
 from solver.verify import verify
 from tests.scenario import Scenario, place
 
