@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from solver import greedy
@@ -11,6 +12,7 @@ from solver.interrupts import held
 from solver.options import ModelChoice, SolveOptions
 from solver.preemption.candidates import candidates
 from solver.preemption.lift import Lift, lift
+from solver.preemption.one_by_one import make_way
 from solver.problem import Problem
 from solver.progress import Progress, ProgressListener
 from solver.reasons import pending
@@ -23,6 +25,9 @@ CP_SAT = "cp-sat"
 
 DIRECT_COUNTS = 300_000
 """Counts (of replicas by role and node) up to which the model of named nodes is searched."""
+
+GIVE_WAY_PART = 0.25
+"""Part of the time limit that looking for victims may take after the packed model is done."""
 
 GREEDY_SEATS = 2_000_000
 """Replicas times nodes up to which all greedy baselines together take a few seconds."""
@@ -76,7 +81,7 @@ def solve(
         found = _search(problem, ruler, options, began, progress, start or Plan())
     else:
         plan = greedy.place(problem, policy, options.seed)
-        bounds = tuple(ruler.limit(step) for step in ruler.steps)
+        bounds = _limits(problem, ruler, plan)
         solve_s = time.monotonic() - began
         improved = Improved(plan=plan, bounds=bounds, build_s=0.0, solve_s=solve_s, notes=())
         found = _Found(improved, ruler)
@@ -110,7 +115,7 @@ def _search(
     if chosen_model(problem, options) is ModelChoice.AGGREGATED:
         undisturbed = _undisturbed(start)
         improved = _search_aggregated(problem, ruler, options, began, progress, undisturbed)
-        return _Found(improved, ruler)
+        return _Found(_with_victims(problem, ruler, improved, options, began), ruler)
     from solver.cpsat.lexicographic import improve
 
     incumbent, interrupted = best_greedy(problem, ruler, options, progress, _undisturbed(start))
@@ -119,6 +124,8 @@ def _search(
         lifted = lift(problem, running)
         if set(start.displaced) <= {job.name for job in running}:
             incumbent = max(incumbent, start, key=ruler.key)
+        if not interrupted:
+            incumbent = make_way(problem, ruler, incumbent, _half_over(began, options))
         found = _Found(
             Improved.nothing(lifted.up(incumbent)),
             Ruler(lifted.question, entitled=ruler.entitled),
@@ -138,6 +145,37 @@ def _search(
         note = "interrupted: the best greedy plan so far"
         improved = replace(improved, notes=(*improved.notes, note))
     return replace(found, improved=improved)
+
+
+def _with_victims(
+    problem: Problem, ruler: Ruler, improved: Improved, options: SolveOptions, began: float
+) -> Improved:
+    """The same where running work may give way: by rule, as the packed model does not know it.
+
+    What was proved holds for plans that leave running work alone, so only simple bounds are left.
+    """
+    if not candidates(problem, improved.plan):
+        return improved
+    left_s = options.time_limit_s - (time.monotonic() - began)
+    until_s = time.monotonic() + max(left_s, GIVE_WAY_PART * options.time_limit_s)
+    plan = make_way(problem, ruler, improved.plan, lambda: time.monotonic() > until_s)
+    note = (
+        "running work that gives way was found job by job; bounds count it as if all of it could "
+        "go (preempt_for: [] leaves it alone and proves more)"
+    )
+    return replace(
+        improved,
+        plan=plan,
+        bounds=_limits(problem, ruler, improved.plan),
+        notes=(*improved.notes, note),
+    )
+
+
+def _limits(problem: Problem, ruler: Ruler, plan: Plan) -> tuple[int, ...]:
+    """What no plan can beat, found without a search; `plan` leaves running work alone."""
+    if running := candidates(problem, plan):
+        ruler = Ruler(lift(problem, running).question, entitled=ruler.entitled)
+    return tuple(ruler.limit(step) for step in ruler.steps)
 
 
 def _search_aggregated(
@@ -166,6 +204,10 @@ def _search_aggregated(
         started_s=started_s,
         listener=progress,
     )
+
+
+def _half_over(began: float, options: SolveOptions) -> Callable[[], bool]:
+    return lambda: time.monotonic() - began > options.time_limit_s / 2
 
 
 def _undisturbed(plan: Plan) -> Plan:
