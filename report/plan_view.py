@@ -30,7 +30,7 @@ UNITS = {
 }
 """Units that people read in other words: unit of the result -> (word, how many make one)."""
 
-STEPS_OF_UNIT = {"gpu_milli", "gpus", "cost", "jobs"}
+STEPS_OF_UNIT = {"gpu_milli", "gpus", "cost", "replicas", "jobs"}
 """Steps that their unit says already."""
 
 MAX_SHAPES = 6
