@@ -55,6 +55,17 @@ class Sweep:
     folder: Path | None = None
     keep: frozenset[Cell] = frozenset()
 
+    @property
+    def in_turn(self) -> tuple[Cell, ...]:
+        """The cells in the order in which they are run: all policies of a trace and seed in a row.
+
+        They share its scenario, which a worker reads once; and where the sweep is given up, what
+        is finished can be compared.
+        """
+        place = {cell.source: n for n, cell in reversed(list(enumerate(self.cells)))}
+        seeds = {cell.seed: n for n, cell in reversed(list(enumerate(self.cells)))}
+        return tuple(sorted(self.cells, key=lambda c: (place[c.source], seeds[c.seed])))
+
 
 @dataclass(frozen=True, slots=True)
 class Result:
@@ -95,7 +106,7 @@ def run_cell(sweep: Sweep, cell: Cell, listener: Listener | None = None) -> Resu
 
 def run_here(sweep: Sweep, listener: Listener | None = None) -> Iterator[Result]:
     """One run after the other, in this process."""
-    for cell in sweep.cells:
+    for cell in sweep.in_turn:
         yield run_cell(sweep, cell, listener)
 
 
@@ -107,7 +118,7 @@ def run_local(sweep: Sweep, workers: int) -> Iterator[Result]:
     LostWorkerError
         Workers were lost `ATTEMPTS` times without a run being finished.
     """
-    left = dict.fromkeys(sweep.cells)
+    left = dict.fromkeys(sweep.in_turn)
     lost = 0
     while left:
         before = len(left)

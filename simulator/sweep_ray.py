@@ -59,7 +59,7 @@ def run_ray(sweep: Sweep, address: str | None, workers: int) -> Iterator[Result]
     try:
         remote = ray.remote(max_retries=ATTEMPTS)(run_cell)
         shared = ray.put(sweep)
-        queue = iter(sweep.cells)
+        queue = iter(sweep.in_turn)
         limit = 2 * max(workers, int(ray.cluster_resources().get("CPU", 1)))  # type: ignore[no-untyped-call]
         waiting = [remote.remote(shared, cell) for cell in islice(queue, limit)]
         while waiting:

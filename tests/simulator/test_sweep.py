@@ -79,9 +79,21 @@ def test_two_processes_give_the_same_rows_as_one():
 
     apart = rows(run_local(sweep(), workers=2))
 
-    assert list(here) == list(sweep().cells)
+    assert list(here) == list(sweep().in_turn)
+    assert set(here) == set(sweep().cells)
     assert apart == here
     assert len(here) == 12
+
+
+def test_policies_of_one_scenario_run_in_a_row():
+    turns = [(cell.source.name, cell.seed) for cell in sweep().in_turn]
+
+    assert turns == [
+        (name, seed)
+        for name in ("story", "synthetic jobs=60,nodes=2")
+        for seed in (1, 2)
+        for _ in POLICIES
+    ]
 
 
 def test_two_processes_save_what_one_finds(tmp_path: Path):
