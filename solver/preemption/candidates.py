@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 from solver.fair_share import held_by_queue
 from solver.problem import Problem, RoleKey
 from solver.solution import Plan
-from solver.tiers import must_runs
-from solver.workload import Job, RunningJob
+from solver.tiers import must_runs, startable
+from solver.workload import Job, ResourceName, RunningJob
 
 
 def candidates(problem: Problem, plan: Plan) -> tuple[RunningJob, ...]:
@@ -21,6 +22,7 @@ def candidates(problem: Problem, plan: Plan) -> tuple[RunningJob, ...]:
     if "preemption_cost" not in problem.objectives or not problem.preempt_for:
         return ()
     hungry = [job for job in problem.pending if not _satisfied(job, plan)]
+    hungry = _could_start(problem, hungry)
     if not hungry:
         return ()
     rules = [REASONS[reason](problem, hungry) for reason in problem.preempt_for]
@@ -31,6 +33,18 @@ def candidates(problem: Problem, plan: Plan) -> tuple[RunningJob, ...]:
         and any(r.gpus or r.cpu_milli or r.memory_mib for r in job.replicas)
         and any(gives_way(job) for gives_way in rules)
     )
+
+
+def _could_start(problem: Problem, jobs: list[Job]) -> list[Job]:
+    """The jobs that would find room if all that may give way did."""
+    if not jobs or not problem.running:
+        return []
+    fixed = tuple(
+        job for job in problem.running if not (job.preemption.allowed or job.preemption.movable)
+    )
+    alone = replace(problem, running=fixed, jobs=tuple(jobs), reference_shapes=problem.reference)
+    rooms = startable(alone)
+    return [job for job in jobs if any(rooms.get(RoleKey(job.name, r.name)) for r in job.roles)]
 
 
 def _satisfied(job: Job, plan: Plan) -> bool:
@@ -49,14 +63,19 @@ def _by_priority(_: Problem, hungry: list[Job]) -> Rule:
 
 
 def _by_guarantee(problem: Problem, hungry: list[Job]) -> Rule:
-    """Work of other queues than those that want something and are below their quota."""
-    used = held_by_queue(problem.queues, problem.running)
-    below = {
-        queue.name
-        for queue in problem.queues
-        if any(used[queue.name][resource] < quota for resource, quota in queue.quota.items())
+    """Work of other queues than those with a job with which they would stay within their quota."""
+    # What may be stopped itself does not count: its queue may lose it to somebody else.
+    lasting = [job for job in problem.running if not job.preemption.allowed]
+    used = held_by_queue(problem.queues, lasting)
+    claimants = {
+        job.queue
+        for job in hungry
+        if (quota := problem.queue_by_name[job.queue].quota)
+        and all(
+            used[job.queue][resource] + _least(problem, job, resource) <= most
+            for resource, most in quota.items()
+        )
     }
-    claimants = {job.queue for job in hungry} & below
     return lambda running: bool(claimants - {running.queue})
 
 
@@ -67,6 +86,14 @@ def _by_fair_share(problem: Problem, hungry: list[Job]) -> Rule:
     return lambda running: any(
         rank[queue] >= rank[running.queue] for queue in wants - {running.queue}
     )
+
+
+def _least(problem: Problem, job: Job, resource: ResourceName) -> int:
+    """The least amount of a resource with which something of the job starts."""
+    amounts = [(problem.amount(role.shape, resource), role.min_replicas) for role in job.roles]
+    if job.gang:
+        return sum(amount * replicas for amount, replicas in amounts)
+    return min(amount for amount, _ in amounts)
 
 
 REASONS: dict[str, Callable[[Problem, list[Job]], Rule]] = {
