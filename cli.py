@@ -12,7 +12,7 @@ from typing import Annotated
 
 import typer
 
-from commands import compare, import_cluster, schema, simulate, solve, topology, validate
+from commands import compare, import_cluster, plugin, schema, simulate, solve, topology, validate
 
 app = typer.Typer(
     name="unstrand",
@@ -29,6 +29,7 @@ app.command("validate")(validate.validate)
 app.command("simulate")(simulate.simulate)
 app.command("topology")(topology.topology)
 app.add_typer(import_cluster.import_app, name="import", no_args_is_help=False)
+app.add_typer(plugin.plugin_app, name="plugin", no_args_is_help=False)
 app.command("schema")(schema.schema)
 
 USAGE_ERROR: type[BaseException] = typer.BadParameter.__mro__[1]
@@ -64,6 +65,7 @@ def options(
 def exit_code(error: BaseException) -> int:
     """The exit code of an error: the one table from kinds of errors to codes."""
     from commands.errors import MustJobError, NoAnswerError
+    from plugin.errors import PluginError
     from simulator.sweep import FailedRunError
     from simulator.traces.table import TraceError
     from specs.errors import SpecError
@@ -76,6 +78,7 @@ def exit_code(error: BaseException) -> int:
         (SpecError, 3),
         (TopologyError, 3),
         (TraceError, 3),
+        (PluginError, 3),
         (OSError, 3),
         (MustJobError, 4),
         (NoAnswerError, 5),

@@ -1,0 +1,1 @@
+"""Which devices a container gets, and what it is told about them: pure functions."""

@@ -1,0 +1,329 @@
+"""The plugin as a process of a node: devices in, resources out, until it is told to stop.
+
+Everything that changes ends in one place, `reconcile`: list the devices, say what should be
+advertised, and move every endpoint one step towards it. No error ends the loop.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import time
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field, replace
+
+from plugin.cdi import CdiFolder
+from plugin.config import PluginConfig
+from plugin.devices.base import DeviceSource, NodeDevices
+from plugin.endpoint import Endpoint
+from plugin.errors import PluginError
+from plugin.feed import snapshot
+from plugin.geometry import GeometryTask
+from plugin.health import HealthBook
+from plugin.kubelet import FolderWatch, KubeletPaths, Ownership, identity
+from plugin.metrics import Metrics
+from plugin.pod_resources import ids_in_use
+from plugin.resources import Offer, Resource, offer
+from plugin.server import Served
+from plugin.transition import step
+
+log = logging.getLogger("unstrand.plugin")
+
+EVENT_WAIT_S = 0.5
+"""Longest wait for an error of the driver before looking whether to stop."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """How the plugin runs on this node.
+
+    Parameters
+    ----------
+    rescan_s
+        How often devices are listed again.
+    probe_s
+        How often GPUs that failed are probed.
+    pre_start
+        Whether the kubelet asks once more before a container starts.
+    """
+
+    paths: KubeletPaths = field(default_factory=KubeletPaths)
+    rescan_s: float = 30.0
+    probe_s: float = 5.0
+    config_poll_s: float = 2.0
+    pre_start: bool = False
+
+
+class Daemon:
+    """Keeps the resources of a node registered.
+
+    Parameters
+    ----------
+    source
+        The GPUs.
+    load_config
+        Gives the config that holds now; raises where the file is wrong.
+    config_stamp
+        Changes when the config should be loaded again.
+    geometry
+        The wanted MIG geometry and its progress, or None.
+    """
+
+    def __init__(
+        self,
+        source: DeviceSource,
+        load_config: Callable[[], PluginConfig],
+        settings: Settings,
+        *,
+        config_stamp: Callable[[], object] = lambda: None,
+        health: HealthBook | None = None,
+        metrics: Metrics | None = None,
+        cdi: CdiFolder | None = None,
+        geometry: GeometryTask | None = None,
+    ) -> None:
+        self.source, self.settings = source, settings
+        self.config = load_config()
+        self.health = health if health is not None else HealthBook()
+        self.metrics = metrics if metrics is not None else Metrics()
+        self.endpoints: dict[str, Endpoint] = {}
+        self.node: NodeDevices | None = None
+        self.troubles: dict[str, str] = {"start": "devices are not listed yet"}
+        self.notes: tuple[str, ...] = ()
+        self._load_config, self._config_stamp = load_config, config_stamp
+        self._cdi, self._geometry = cdi, geometry
+        self._leaving: dict[str, Mapping[str, float]] = {}
+        self._wake = asyncio.Event()
+        self._rescan = True
+        self._owner = Ownership(settings.paths.ours, self.config.domain)
+        self._watch = FolderWatch(
+            settings.paths.plugins, settings.paths.check_interval_s, settings.paths.inotify
+        )
+
+    # --- status --------------------------------------------------------------------------------
+
+    @property
+    def unready(self) -> dict[str, str]:
+        """Why the plugin is not ready, by what is amiss; empty when it is."""
+        pending = {
+            name: endpoint.trouble
+            for name, endpoint in self.endpoints.items()
+            if not endpoint.registered
+        }
+        return self.troubles | pending
+
+    # --- life ----------------------------------------------------------------------------------
+
+    async def run(self, stop: asyncio.Event) -> None:
+        """Serve until `stop` is set, then end streams, finish calls and remove our sockets."""
+        loops = (
+            ("reconcile", self._reconcile_loop),
+            ("kubelet", self._kubelet_loop),
+            ("events", self._event_loop),
+            ("probe", self._probe_loop),
+            ("config", self._config_loop),
+        )
+        tasks = [asyncio.create_task(self._forever(name, loop)) for name, loop in loops]
+        try:
+            await stop.wait()
+        finally:
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+            await asyncio.gather(*(endpoint.stop() for endpoint in self.endpoints.values()))
+            self._watch.close()
+            self._owner.release()
+            await asyncio.to_thread(self.source.close)
+
+    async def _forever(self, name: str, turn: Callable[[], Awaitable[None]]) -> None:
+        """Take turns of a loop; what a turn raises is said and survived."""
+        while True:
+            try:
+                await turn()
+                self.troubles.pop(name, None)
+            except asyncio.CancelledError:
+                raise
+            except Exception as error:
+                expected = isinstance(error, PluginError | OSError)
+                if self.troubles.get(name) != str(error):
+                    log.warning("%s: %s", name, error, exc_info=not expected)
+                self.troubles[name] = str(error) or type(error).__name__
+                self.metrics.troubles.labels(name).inc()
+                await asyncio.sleep(1.0)
+
+    # --- devices to resources ------------------------------------------------------------------
+
+    def changed(self, *, devices: bool = False) -> None:
+        """Reconcile soon; with `devices`, list them again first."""
+        self._rescan = self._rescan or devices
+        self._wake.set()
+
+    async def _reconcile_loop(self) -> None:
+        if not self._owner.take():
+            self.troubles["lock"] = "another plugin process serves this domain on this node"
+            await asyncio.sleep(0.5)
+            return
+        self.troubles.pop("lock", None)
+        await self.reconcile()
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(self._wake.wait(), self._next_turn_s())
+        if not self._wake.is_set():
+            self._rescan = True
+        self._wake.clear()
+
+    def _next_turn_s(self) -> float:
+        return 1.0 if self._busy else self.settings.rescan_s
+
+    @property
+    def _busy(self) -> bool:
+        """Whether something is under way that a look at who holds what may move on."""
+        kept = any(endpoint.served.resource.extra for endpoint in self.endpoints.values())
+        working = self._geometry is not None and self._geometry.busy
+        return kept or any(self._leaving.values()) or working
+
+    async def reconcile(self) -> None:
+        """Move what is advertised one step towards what should be.
+
+        Raises
+        ------
+        DriverError
+            The devices cannot be listed; what is advertised stays as it is.
+        """
+        if self._rescan or self.node is None or self._busy:
+            self._rescan = False
+            try:
+                self.node = await asyncio.to_thread(self.source.scan)
+            except Exception:
+                self._rescan = True
+                raise
+            self.troubles.pop("start", None)
+        node = self.node
+        in_use = await ids_in_use(self.settings.paths.pod_resources)
+        retiring: frozenset[str] = frozenset()
+        if self._geometry is not None:
+            held = None if in_use is None else frozenset().union(*in_use.values())
+            retiring = await asyncio.to_thread(self._geometry.advance, node, held)
+            if self._geometry.changed_devices:
+                node = self.node = await asyncio.to_thread(self.source.scan)
+        self._advertise(node, offer(node, self.config), in_use, retiring)
+        if self._cdi is not None:
+            await asyncio.to_thread(self._cdi.write, node, self.config)
+
+    def _advertise(
+        self,
+        node: NodeDevices,
+        wanted: Offer,
+        in_use: Mapping[str, frozenset[str]] | None,
+        retiring: frozenset[str],
+    ) -> None:
+        if wanted.notes != self.notes:
+            self.notes = wanted.notes
+            for note in wanted.notes:
+                log.warning("%s", note)
+        by_name = {resource.name: resource for resource in wanted.resources}
+        swept = frozenset(e.socket for e in self.endpoints.values() if e.socket is not None)
+        if not self.endpoints:
+            self._owner.sweep(swept)
+        for name in sorted({*by_name, *self.endpoints}):
+            # A resource that nobody offers any more stays registered with an empty list: its
+            # endpoint's end would leave its last count on the node for minutes.
+            resource = by_name.get(name, Resource(name=name, devices=()))
+            self._offer_one(name, resource, node, in_use, retiring)
+
+    def _offer_one(
+        self,
+        name: str,
+        resource: Resource,
+        node: NodeDevices,
+        in_use: Mapping[str, frozenset[str]] | None,
+        retiring: frozenset[str],
+    ) -> None:
+        endpoint = self.endpoints.get(name)
+        before = endpoint.advertised if endpoint is not None else ()
+        held = None if in_use is None else in_use.get(name, frozenset())
+        now = step(before, self._leaving.get(name, {}), resource, held, time.monotonic())
+        self._leaving[name] = now.leaving
+        served = Served(
+            resource=now.resource,
+            topology=node.topology,
+            config=self.config,
+            control_nodes=node.control_nodes,
+        )
+        victims = {
+            one
+            for ids, device in zip(now.resource.ids, now.resource.devices, strict=True)
+            if device.uuid in retiring
+            for one in ids
+        }
+        sick = {*self.health.sick(now.resource), *now.withheld, *victims}
+        is_new = endpoint is None
+        if endpoint is None:
+            prepare = self._check_before_start(name) if self.settings.pre_start else None
+            endpoint = Endpoint(served, self.settings.paths, self.metrics, prepare)
+            self.endpoints[name] = endpoint
+        endpoint.update(served, snapshot(now.resource, sick, now.leaving))
+        if is_new:
+            endpoint.start()
+
+    def _check_before_start(self, name: str) -> Callable[[tuple[str, ...]], None]:
+        def check(ids: tuple[str, ...]) -> None:
+            resource = self.endpoints[name].served.resource
+            sick = set(self.health.sick(resource))
+            failed = [one for one in ids if one in sick]
+            if failed:
+                raise PluginError(f"{name}: {', '.join(failed)} failed after it was given out")
+
+        return check
+
+    # --- what may change -----------------------------------------------------------------------
+
+    async def _kubelet_loop(self) -> None:
+        await self._watch.wait()
+        await asyncio.sleep(0.05)  # one restart makes several events
+        kubelet = identity(self.settings.paths.socket)
+        for endpoint in self.endpoints.values():
+            endpoint.observe(kubelet, time.monotonic())
+        self.metrics.ready.set(0 if self.unready else 1)
+
+    async def _event_loop(self) -> None:
+        events = await asyncio.to_thread(lambda: list(self.source.events(EVENT_WAIT_S)))
+        gpus = [gpu.uuid for gpu in self.node.gpus] if self.node else []
+        for event in events:
+            action = self.health.observe(event, gpus, time.monotonic())
+            self.metrics.xids.labels(str(event.xid), action.value).inc()
+            log.warning("XID %d on %s: %s", event.xid, event.gpu or "all GPUs", action.value)
+        if events:
+            self.changed()
+
+    async def _probe_loop(self) -> None:
+        await asyncio.sleep(self.settings.probe_s)
+        for gpu in self.node.gpus if self.node else ():
+            trouble = await asyncio.to_thread(self.source.probe, gpu.uuid)
+            was = self.health.why(gpu.uuid)
+            self.health.probed(gpu.uuid, trouble, time.monotonic())
+            now = self.health.why(gpu.uuid)
+            if was != now:
+                log.warning("GPU %d: %s", gpu.index, now or "healthy again")
+                self.changed(devices=True)
+
+    async def _config_loop(self) -> None:
+        stamp = self._config_stamp()
+        await asyncio.sleep(self.settings.config_poll_s)
+        if self._config_stamp() == stamp:
+            return
+        self.reload()
+
+    def reload(self) -> None:
+        """Load the config again; a file that is wrong changes nothing and is said.
+
+        Raises
+        ------
+        PluginError
+            What is wrong with it.
+        """
+        config = self._load_config()
+        if config.domain != self.config.domain:
+            config = replace(config, domain=self.config.domain)
+        self.config = config
+        log.info("config loaded again")
+        self.changed()

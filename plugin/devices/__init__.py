@@ -1,0 +1,1 @@
+"""Sources of GPUs: the driver (`nvml`), or any preset (`fake`)."""

@@ -1,0 +1,189 @@
+"""GPUs that are not there: any preset or capture as a node, with faults on demand.
+
+What tests and newcomers use. A state file, read again whenever it changes, says what goes wrong:
+
+    {"driver": "absent", "lost": [3], "slow_s": 0.5,
+     "xids": [{"xid": 79, "gpu": 0}, {"xid": 43, "gpu": 1, "gi": 2, "ci": 0}],
+     "mig": {"0": [{"profile": "3g.40gb", "start": 4}]}}
+
+Each entry of `xids` is reported once, when it is new in the list.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import time
+import uuid
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from plugin.devices.base import (
+    GeometryError,
+    MigInstance,
+    NodeDevices,
+    PhysicalGpu,
+    XidEvent,
+)
+from plugin.errors import DriverError
+from topology.graph import NodeTopology
+from topology.hardware import gpu_model
+
+NAMESPACE = uuid.UUID("6d1f7e0a-3b0e-4f3c-9a55-0e6f4b7c2d10")
+POLL_S = 0.05
+
+
+class FakeSource:
+    """A node made of a topology.
+
+    Parameters
+    ----------
+    topology
+        GPUs and links.
+    state
+        File with faults, or None.
+    """
+
+    def __init__(self, topology: NodeTopology, state: Path | None = None) -> None:
+        self._topology, self._path = topology, state
+        self._state: Mapping[str, Any] = {}
+        self._read_at: tuple[int, int] | None = None
+        self._told = 0
+        self._made = 0
+        self._mig: dict[int, dict[int, MigInstance]] = {}
+        self._mig_said: object = None
+
+    def scan(self) -> NodeDevices:
+        """List the GPUs of the topology.
+
+        Raises
+        ------
+        DriverError
+            The state file says that the driver is absent.
+        """
+        state = self._look()
+        time.sleep(float(state.get("slow_s", 0)))
+        if "driver" in state:
+            raise DriverError(f"the driver cannot be used: {state['driver']}")
+        gpus = tuple(self._gpu(index, state) for index in range(self._topology.n_gpus))
+        return NodeDevices(
+            gpus=gpus,
+            topology=self._topology,
+            driver_version="570.00.00",
+            cuda_version="12.8",
+            control_nodes=("/dev/nvidiactl", "/dev/nvidia-uvm"),
+        )
+
+    def _gpu(self, index: int, state: Mapping[str, Any]) -> PhysicalGpu:
+        model = self._topology.gpu_models[index]
+        known = gpu_model(model) if model else None
+        numa = self._topology.numa_affinity.get(index)
+        instances = tuple(self._mig.get(index, {}).values())
+        return PhysicalGpu(
+            index=index,
+            uuid=self.uuid(index),
+            minor=index,
+            pci_bus_id=f"00000000:{index + 1:02X}:00.0",
+            product=f"NVIDIA {(model or 'GPU').replace('-', ' ')}",
+            memory_mib=self._topology.gpu_memory_mib[index] or 0,
+            numa_node=int(numa) if numa is not None and numa.isdecimal() else None,
+            mig_capable=bool(known and known.supports_mig),
+            mig_enabled=index in self._mig,
+            instances=instances,
+            compute_capability=(9, 0),
+            fault="GPU is lost" if index in state.get("lost", ()) else None,
+        )
+
+    def uuid(self, index: int) -> str:
+        """UUID of a GPU: the same each time."""
+        return f"GPU-{uuid.uuid5(NAMESPACE, f'{self._topology.name}/{index}')}"
+
+    def events(self, timeout_s: float) -> Iterator[XidEvent]:
+        """Give the entries of `xids` that are new."""
+        until = time.monotonic() + timeout_s
+        while True:
+            xids = list(self._look().get("xids", ()))
+            fresh, self._told = xids[self._told :], len(xids)
+            for entry in fresh:
+                gpu = entry.get("gpu")
+                yield XidEvent(
+                    xid=int(entry["xid"]),
+                    gpu=self.uuid(gpu) if gpu is not None else None,
+                    gi=entry.get("gi"),
+                    ci=entry.get("ci"),
+                )
+            if fresh or time.monotonic() >= until:
+                return
+            time.sleep(POLL_S)
+
+    def probe(self, gpu: str) -> str | None:
+        """Say whether the GPU is lost."""
+        lost = {self.uuid(index) for index in self._look().get("lost", ())}
+        return "GPU is lost" if gpu in lost else None
+
+    def close(self) -> None:
+        """Nothing to let go of."""
+
+    # --- geometry ------------------------------------------------------------------------------
+
+    def processes(self, gpu: str, gi: int) -> tuple[int, ...]:
+        """No process ever runs here."""
+        return ()
+
+    def destroy(self, gpu: str, gi: int) -> None:
+        """Destroy an instance."""
+        index = self._index(gpu)
+        if gi not in self._mig.get(index, {}):
+            raise GeometryError(f"GPU {index} has no instance {gi}")
+        del self._mig[index][gi]
+
+    def create(self, gpu: str, profile: str, start: int) -> int:
+        """Make an instance at a slot; give its number."""
+        index = self._index(gpu)
+        taken = self._mig.setdefault(index, {})
+        if profile in self._state.get("refuse", ()):
+            raise GeometryError(f"GPU {index}: {profile} at {start}: insufficient resources")
+        self._made += 1
+        instance = self._instance(index, profile, start, gi=max(taken, default=0) + 1)
+        self._mig[index] = {**taken, instance.gi: instance}
+        return instance.gi
+
+    def _index(self, gpu: str) -> int:
+        return next(i for i in range(self._topology.n_gpus) if self.uuid(i) == gpu)
+
+    def _instance(self, index: int, profile: str, start: int, gi: int) -> MigInstance:
+        gb = re.search(r"(\d+)gb", profile)
+        name = f"{self.uuid(index)}/{profile}/{start}/{self._made}"
+        return MigInstance(
+            uuid=f"MIG-{uuid.uuid5(NAMESPACE, name)}",
+            profile=profile,
+            gi=gi,
+            start=start,
+            memory_mib=int(gb[1]) * 1024 if gb else 0,
+            capability_nodes=(f"/dev/nvidia-caps/nvidia-cap{index * 135 + gi * 9}",),
+        )
+
+    def _look(self) -> Mapping[str, Any]:
+        if self._path is None:
+            return self._state
+        try:
+            found = self._path.stat()
+            stamp = (found.st_mtime_ns, found.st_ino)
+            if stamp != self._read_at:
+                self._state = json.loads(self._path.read_text(encoding="utf-8"))
+                self._read_at = stamp
+        except (OSError, ValueError):
+            return self._state  # half written, or not there yet: the last good one holds
+        said = self._state.get("mig")
+        if said != self._mig_said:
+            self._mig_said = said
+            self._made += 1
+            self._mig = {
+                int(index): {
+                    gi: self._instance(int(index), one["profile"], one["start"], gi)
+                    for gi, one in enumerate(instances, start=1)
+                }
+                for index, instances in (said or {}).items()
+            }
+        return self._state

@@ -1,0 +1,1 @@
+"""A kubelet's device manager in Python: what a plugin meets, without a cluster."""
