@@ -43,7 +43,9 @@ class Settings:
     rescan_s
         How often devices are listed again.
     probe_s
-        How often GPUs that failed are probed.
+        How often GPUs are probed.
+    busy_s
+        How often to look while containers hold what is to go.
     pre_start
         Whether the kubelet asks once more before a container starts.
     """
@@ -51,6 +53,7 @@ class Settings:
     paths: KubeletPaths = field(default_factory=KubeletPaths)
     rescan_s: float = 30.0
     probe_s: float = 5.0
+    busy_s: float = 1.0
     config_poll_s: float = 2.0
     pre_start: bool = False
 
@@ -166,13 +169,14 @@ class Daemon:
         self.troubles.pop("lock", None)
         await self.reconcile()
         with contextlib.suppress(TimeoutError):
-            await asyncio.wait_for(self._wake.wait(), self._next_turn_s())
+            async with asyncio.timeout(self._next_turn_s()):
+                await self._wake.wait()
         if not self._wake.is_set():
             self._rescan = True
         self._wake.clear()
 
     def _next_turn_s(self) -> float:
-        return 1.0 if self._busy else self.settings.rescan_s
+        return self.settings.busy_s if self._busy else self.settings.rescan_s
 
     @property
     def _busy(self) -> bool:
@@ -197,6 +201,7 @@ class Daemon:
                 self._rescan = True
                 raise
             self.troubles.pop("start", None)
+            await self._probe_all()
         node = self.node
         in_use = await ids_in_use(self.settings.paths.pod_resources)
         retiring: frozenset[str] = frozenset()
@@ -297,14 +302,24 @@ class Daemon:
 
     async def _probe_loop(self) -> None:
         await asyncio.sleep(self.settings.probe_s)
+        if await self._probe_all():
+            self.changed(devices=True)
+
+    async def _probe_all(self) -> bool:
+        """Probe each GPU; whether any is now better or worse than before.
+
+        Also done with every listing, so that a new start does not trust a GPU that still fails.
+        """
+        news = False
         for gpu in self.node.gpus if self.node else ():
-            trouble = await asyncio.to_thread(self.source.probe, gpu.uuid)
             was = self.health.why(gpu.uuid)
+            trouble = await asyncio.to_thread(self.source.probe, gpu.uuid)
             self.health.probed(gpu.uuid, trouble, time.monotonic())
             now = self.health.why(gpu.uuid)
             if was != now:
                 log.warning("GPU %d: %s", gpu.index, now or "healthy again")
-                self.changed(devices=True)
+                news = True
+        return news
 
     async def _config_loop(self) -> None:
         stamp = self._config_stamp()

@@ -7,8 +7,9 @@ import contextlib
 import logging
 import random
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from pathlib import Path
+from typing import Any
 
 from grpc import aio
 
@@ -163,7 +164,15 @@ class Endpoint:
             try:
                 if self._tried_with is None:
                     raise FileNotFoundError(f"{self._paths.socket} is not there")
-                await register(self._paths, self.socket, self.name, self._options)
+                if identity(self.socket) != self._own:
+                    # A kubelet that starts deletes our socket just before it makes its own; told
+                    # of a socket that is gone, it would look for it until its time-out.
+                    self.kick("our socket is gone")
+                    return
+                if not await self._unless_again(
+                    register(self._paths, self.socket, self.name, self._options)
+                ):
+                    return
             except Exception as error:
                 failures += 1
                 self.trouble = reason_of(error)
@@ -192,7 +201,22 @@ class Endpoint:
         delay_s = min(MAX_RETRY_S, FIRST_RETRY_S * 2 ** min(failures - 1, 12))
         delay_s *= random.uniform(0.75, 1.25)
         with contextlib.suppress(TimeoutError):
-            await asyncio.wait_for(self._again.wait(), delay_s)
+            async with asyncio.timeout(delay_s):
+                await self._again.wait()
+
+    async def _unless_again(self, work: Coroutine[Any, Any, None]) -> bool:
+        """Do some work; False if it was given up because there is reason to begin anew."""
+        doing, again = asyncio.ensure_future(work), asyncio.ensure_future(self._again.wait())
+        try:
+            await asyncio.wait((doing, again), return_when=asyncio.FIRST_COMPLETED)
+            if doing.done():
+                doing.result()
+                return True
+            return False
+        finally:
+            doing.cancel()
+            again.cancel()
+            await asyncio.gather(doing, again, return_exceptions=True)
 
     async def _close(self, grace_s: float) -> None:
         self.registered = False

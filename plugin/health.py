@@ -71,6 +71,8 @@ class HealthBook:
     def probed(self, gpu: str, trouble: str | None, now_s: float) -> None:
         """Take the result of a probe: what is wrong with the GPU, or None."""
         if trouble is not None:
+            if gpu not in self._unreachable:
+                self._fail((gpu, None, None), trouble, now_s)
             self._unreachable[gpu] = trouble
         else:
             self._unreachable.pop(gpu, None)

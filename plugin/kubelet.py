@@ -168,7 +168,8 @@ class FolderWatch:
         """Return after an event in the folder (or soon after several), at the latest in time."""
         self._attach()
         with contextlib.suppress(TimeoutError):
-            await asyncio.wait_for(self._event.wait(), self.interval_s)
+            async with asyncio.timeout(self.interval_s):
+                await self._event.wait()
         self._event.clear()
 
     def _attach(self) -> None:

@@ -19,10 +19,13 @@ from grpc import aio
 from plugin.kubelet import CHANNEL_OPTIONS, reason_of
 from plugin.mock_kubelet.books import AdmissionError, Books, Inventory
 from plugin.proto.deviceplugin.v1beta1 import api_pb2, api_pb2_grpc
+from plugin.proto.pluginregistration.v1 import api_pb2 as watcher_pb2
+from plugin.proto.pluginregistration.v1 import api_pb2_grpc as watcher_grpc
 from plugin.proto.podresources.v1 import api_pb2 as pods_pb2
 from plugin.proto.podresources.v1 import api_pb2_grpc as pods_grpc
 
 DIAL_TIMEOUT_S = 10.0
+WATCH_INTERVAL_S = 0.05
 CHECKPOINT = "kubelet_internal_checkpoint"
 
 
@@ -73,6 +76,10 @@ class MockKubelet:
         Which kubelet's rule holds for a second plugin of a resource.
     say
         Told what happens, one line each.
+    pod_resources
+        Socket of the PodResources service; None serves none.
+    registry
+        Folder of the plugin watcher; None watches none.
     """
 
     folder: Path
@@ -81,6 +88,7 @@ class MockKubelet:
     clock: Callable[[], float] = time.monotonic
     say: Callable[[str], None] = lambda line: None
     pod_resources: Path | None = None
+    registry: Path | None = None
     books: Books = field(default_factory=Books)
     pods: dict[str, Pod] = field(default_factory=dict)
     _answers: dict[tuple[str, str, str], api_pb2.ContainerAllocateResponse] = field(
@@ -88,6 +96,7 @@ class MockKubelet:
     )
     _plugins: dict[str, list[_Plugin]] = field(default_factory=dict)
     _servers: list[aio.Server] = field(default_factory=list)
+    _watching: asyncio.Task[None] | None = None
     _random: random.Random = field(init=False)
 
     def __post_init__(self) -> None:
@@ -107,6 +116,9 @@ class MockKubelet:
             self.pod_resources.parent.mkdir(parents=True, exist_ok=True)
             self.pod_resources.unlink(missing_ok=True)
             await self._listen(self.pod_resources, "v1.PodResourcesLister")
+        if self.registry is not None:
+            self.registry.mkdir(parents=True, exist_ok=True)
+            self._watching = asyncio.create_task(self._watch_registry(self.registry))
 
     async def _listen(self, path: Path, service: str) -> None:
         server = aio.server()
@@ -120,6 +132,11 @@ class MockKubelet:
 
     async def stop(self) -> None:
         """End the run; streams end with it."""
+        if self._watching is not None:
+            self._watching.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await self._watching
+            self._watching = None
         for plugins in self._plugins.values():
             for plugin in plugins:
                 await self._drop(plugin)
@@ -172,13 +189,11 @@ class MockKubelet:
             plugin.endpoint == request.endpoint and plugin.alive for plugin in rivals
         ):
             raise ValueError(f"device plugin already connected: {name} at {request.endpoint}")
-        channel = aio.insecure_channel(
-            f"unix:{self.folder / request.endpoint}",
-            options=(*CHANNEL_OPTIONS, ("grpc.default_authority", "localhost")),
-        )
+        channel = _dial(self.folder / request.endpoint)
         stub: Any = api_pb2_grpc.DevicePluginStub(channel)
         try:
-            await asyncio.wait_for(channel.channel_ready(), DIAL_TIMEOUT_S)
+            async with asyncio.timeout(DIAL_TIMEOUT_S):
+                await channel.channel_ready()
             options = await stub.GetDevicePluginOptions(api_pb2.Empty())
         except (TimeoutError, grpc.RpcError) as error:
             await channel.close()
@@ -192,6 +207,36 @@ class MockKubelet:
             self._plugins[name] = [*rivals, plugin]
         self.say(f"register {name} at {request.endpoint}")
         plugin.stream = asyncio.create_task(self._listen_to(plugin))
+
+    async def _watch_registry(self, folder: Path) -> None:
+        """Ask each new socket who it is, and register it; one that fails is asked again."""
+        known: set[str] = set()
+        while True:
+            present = {path.name for path in folder.glob("*.sock")}
+            known &= present
+            for name in sorted(present - known):
+                if await self._meet(folder / name):
+                    known.add(name)
+            await asyncio.sleep(WATCH_INTERVAL_S)
+
+    async def _meet(self, socket: Path) -> bool:
+        async with _dial(socket) as channel:
+            stub: Any = watcher_grpc.RegistrationStub(channel)
+            try:
+                info = await stub.GetInfo(watcher_pb2.InfoRequest(), timeout=1)
+                endpoint = info.endpoint or str(socket)
+                request = api_pb2.RegisterRequest(
+                    version="v1beta1", endpoint=endpoint, resource_name=info.name
+                )
+                status = watcher_pb2.RegistrationStatus(plugin_registered=True)
+                try:
+                    await self.register(request)
+                except ValueError as error:
+                    status = watcher_pb2.RegistrationStatus(error=str(error))
+                await stub.NotifyRegistrationStatus(status, timeout=5)
+            except grpc.RpcError:
+                return False
+        return bool(status.plugin_registered)
 
     async def _listen_to(self, plugin: _Plugin) -> None:
         try:
@@ -410,6 +455,12 @@ class MockKubelet:
         }
         for name in data["RegisteredDevices"]:
             self.books.inventories.setdefault(name, Inventory(left_at=self.clock()))
+
+
+def _dial(socket: Path) -> aio.Channel:
+    """A channel as the kubelet opens it."""
+    authority = ("grpc.default_authority", "localhost")
+    return aio.insecure_channel(f"unix:{socket}", options=(*CHANNEL_OPTIONS, authority))
 
 
 class _Registration(api_pb2_grpc.RegistrationServicer):

@@ -59,6 +59,10 @@ func main() {
 	klog.InitFlags(nil)
 	flag.Parse()
 	k := &kubelet{pods: map[string]*v1.Pod{}}
+	if err := k.servePodResources(); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
 	lines := bufio.NewScanner(os.Stdin)
 	answers := json.NewEncoder(os.Stdout)
 	for lines.Scan() {
