@@ -1,0 +1,204 @@
+"""What only the mock can do: time that passes, broken streams, kubelets to come, calls that hang."""
+
+import asyncio
+import contextlib
+from pathlib import Path
+from typing import Any
+
+import pytest
+from grpc import aio
+
+from plugin.kubelet import KubeletPaths, register
+from plugin.mock_kubelet.books import GRACE_S, Books, Inventory
+from plugin.mock_kubelet.manager import Duplicates
+from plugin.proto.deviceplugin.v1beta1 import api_pb2, api_pb2_grpc
+from tests.kubelet.driver import GPU, Loop, MockedKubelet, Plugin, eventually
+
+
+def test_a_resource_keeps_its_capacity_for_five_minutes():
+    books = Books(inventories={GPU: Inventory(healthy={"a", "b"})})
+    books.inventories[GPU].lose(100)
+
+    assert books.capacity(100 + GRACE_S) == ({GPU: 2}, {GPU: 0}, [])
+    assert books.capacity(100 + GRACE_S + 1) == ({}, {}, [GPU])
+
+
+def test_a_stream_that_breaks_alone_is_noticed(mock: MockedKubelet, loop: Loop, root: Path):
+    mock.do("start")
+    ours = Plugin(loop, root)
+    eventually(lambda: mock.allocatable() == 8)
+
+    mock.do("drop_streams")
+    assert mock.allocatable() == 0
+
+    eventually(lambda: mock.allocatable() == 8)
+    ours.stop()
+
+
+@pytest.mark.parametrize("rule", list(Duplicates))
+def test_restarts_and_takeovers_work_under_both_rules(rule: Duplicates, loop: Loop, root: Path):
+    kubelet = MockedKubelet(root, loop, rule)
+    kubelet.do("start")
+    ours = Plugin(loop, root)
+    eventually(lambda: kubelet.allocatable() == 8)
+    for _ in range(3):
+        ours.stop()
+        ours.start()
+        eventually(lambda: kubelet.allocatable() == 8)
+        kubelet.do("restart")
+        eventually(lambda: kubelet.allocatable() == 8)
+    ours.stop()
+    kubelet.close()
+
+
+class Recorder(api_pb2_grpc.DevicePluginServicer):
+    """A plugin that only listens."""
+
+    async def GetDevicePluginOptions(self, request: Any, context: Any) -> Any:
+        return api_pb2.DevicePluginOptions()
+
+    async def ListAndWatch(self, request: Any, context: Any) -> Any:
+        yield api_pb2.ListAndWatchResponse(devices=[api_pb2.Device(ID="a", health="Healthy")])
+        await asyncio.sleep(60)
+
+
+def test_the_same_path_is_refused_while_it_is_connected_and_taken_afterwards(
+    loop: Loop, root: Path
+):
+    kubelet = MockedKubelet(root, loop, Duplicates.BY_PATH)
+    kubelet.do("start")
+    paths = KubeletPaths(plugins=root / "device-plugins")
+    socket = paths.plugins / "same.sock"
+
+    async def story() -> None:
+        server = aio.server()
+        api_pb2_grpc.add_DevicePluginServicer_to_server(Recorder(), server)
+        server.add_insecure_port(f"unix:{socket}")
+        await server.start()
+        options = api_pb2.DevicePluginOptions()
+        await register(paths, socket, GPU, options)
+        with pytest.raises(aio.AioRpcError, match="already connected"):
+            await register(paths, socket, GPU, options)
+        await kubelet.kubelet.drop_streams()
+        await register(paths, socket, GPU, options)
+        await server.stop(0)
+
+    loop.call(story())
+    kubelet.close()
+
+
+class Deaf(api_pb2_grpc.RegistrationServicer):
+    """A kubelet that never answers."""
+
+    def __init__(self):
+        self.calls = 0
+
+    async def Register(self, request: Any, context: Any) -> Any:
+        self.calls += 1
+        await asyncio.sleep(60)
+
+
+def test_a_registration_that_hangs_is_given_up_and_tried_again(
+    mock: MockedKubelet, loop: Loop, root: Path
+):
+    deaf = Deaf()
+    servers = []
+
+    async def listen() -> None:
+        server = aio.server()
+        api_pb2_grpc.add_RegistrationServicer_to_server(deaf, server)
+        server.add_insecure_port(f"unix:{root / 'device-plugins' / 'kubelet.sock'}")
+        await server.start()
+        servers.append(server)
+
+    loop.call(listen())
+    ours = Plugin(loop, root, register_timeout_s=0.2)
+    eventually(lambda: deaf.calls >= 2)
+
+    loop.call(servers[0].stop(0))
+    mock.do("start")
+
+    eventually(lambda: mock.allocatable() == 8)
+    ours.stop()
+
+
+def test_calls_under_way_end_well_when_the_plugin_stops(
+    mock: MockedKubelet, loop: Loop, root: Path
+):
+    mock.do("start")
+    ours = Plugin(loop, root)
+    eventually(lambda: mock.allocatable() == 8)
+    endpoint = ours.daemon.endpoints[GPU]
+
+    async def story() -> list[Any]:
+        async with aio.insecure_channel(f"unix:{endpoint.socket}") as channel:
+            stub: Any = api_pb2_grpc.DevicePluginStub(channel)
+            await channel.channel_ready()
+            request = api_pb2.AllocateRequest(
+                container_requests=[api_pb2.ContainerAllocateRequest(devices_ids=[ours.uuid(0)])]
+            )
+            calls = [stub.Allocate(request) for _ in range(50)]
+            await calls[0]
+            stopping = asyncio.create_task(endpoint.stop())
+            answers = await asyncio.gather(*calls, return_exceptions=True)
+            await stopping
+            return answers
+
+    answers = loop.call(story())
+
+    done = [one for one in answers if isinstance(one, api_pb2.AllocateResponse)]
+    refused = [one for one in answers if isinstance(one, aio.AioRpcError)]
+    assert done
+    assert len(done) + len(refused) == 50
+    ours.stop()
+
+
+def test_an_unknown_id_is_an_error_and_a_repeat_is_not(mock: MockedKubelet, loop: Loop, root: Path):
+    mock.do("start")
+    ours = Plugin(loop, root)
+    eventually(lambda: mock.allocatable() == 8)
+
+    async def ask(*ids: str) -> Any:
+        socket = ours.daemon.endpoints[GPU].socket
+        async with aio.insecure_channel(f"unix:{socket}") as channel:
+            stub: Any = api_pb2_grpc.DevicePluginStub(channel)
+            containers = [api_pb2.ContainerAllocateRequest(devices_ids=ids)]
+            return await stub.Allocate(api_pb2.AllocateRequest(container_requests=containers))
+
+    with pytest.raises(aio.AioRpcError, match="has no device GPU-elsewhere"):
+        loop.call(ask("GPU-elsewhere"))
+    assert loop.call(ask(ours.uuid(1))) == loop.call(ask(ours.uuid(1)))
+    ours.stop()
+
+
+def test_7_2_nothing_that_a_source_raises_ends_the_process(
+    mock: MockedKubelet, loop: Loop, root: Path
+):
+    mock.do("start")
+    ours = Plugin(loop, root)
+    eventually(lambda: mock.allocatable() == 8)
+
+    def broken(*_: object) -> Any:
+        raise RuntimeError("out of order")
+
+    for name in ("scan", "events", "probe"):
+        setattr(ours.source, name, broken)
+    eventually(lambda: {"reconcile", "events", "probe"} <= set(ours.daemon.unready), 15)
+    mock.do("restart")
+
+    eventually(lambda: mock.allocatable() == 8)
+    for name in ("scan", "events", "probe"):
+        with contextlib.suppress(AttributeError):
+            delattr(ours.source, name)
+    eventually(lambda: not ours.daemon.unready)
+    ours.stop()
+
+
+def test_a_folder_whose_path_is_too_long_is_said(loop: Loop, root: Path):
+    deep = root / ("d" * 90)
+    (deep / "device-plugins").mkdir(parents=True)
+
+    ours = Plugin(loop, deep)
+
+    eventually(lambda: "at most 107" in ours.daemon.unready.get(GPU, ""))
+    ours.stop()
