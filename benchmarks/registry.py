@@ -61,6 +61,7 @@ def registry() -> Mapping[str, Benchmark]:
     from benchmarks.openb import OPENB_BENCHMARK
     from benchmarks.openb_ceiling import OPENB_CEILING
     from benchmarks.philly import PHILLY_BENCHMARK
+    from benchmarks.plugin import PLUGIN
     from benchmarks.preempt import PREEMPT
     from benchmarks.scale import SCALE
     from benchmarks.simulate_scale import SIMULATE_SCALE
@@ -77,6 +78,7 @@ def registry() -> Mapping[str, Benchmark]:
             OPENB_BENCHMARK,
             PHILLY_BENCHMARK,
             PREEMPT,
+            PLUGIN,
             SIMULATE_SCALE,
         )
     }

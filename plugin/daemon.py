@@ -23,6 +23,7 @@ from plugin.geometry import GeometryTask
 from plugin.health import HealthBook
 from plugin.kubelet import FolderWatch, KubeletPaths, Ownership, identity
 from plugin.metrics import Metrics
+from plugin.mps import daemon_trouble
 from plugin.pod_resources import ids_in_use
 from plugin.resources import Offer, Resource, offer
 from plugin.server import Served
@@ -261,6 +262,12 @@ class Daemon:
             for one in ids
         }
         sick = {*self.health.sick(now.resource), *now.withheld, *victims}
+        no_daemon = daemon_trouble(now.resource, self.config)
+        if no_daemon is None:
+            self.troubles.pop(f"mps {name}", None)
+        else:
+            self.troubles[f"mps {name}"] = no_daemon
+            sick.update(now.resource.owner)
         is_new = endpoint is None
         if endpoint is None:
             prepare = self._check_before_start(name) if self.settings.pre_start else None

@@ -8,10 +8,11 @@ import logging
 import random
 import time
 from collections.abc import Callable, Coroutine
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
-from grpc import aio
+import grpc
 
 from plugin.feed import Feed
 from plugin.kubelet import Identity, KubeletPaths, identity, reason_of, register
@@ -27,6 +28,9 @@ FIRST_RETRY_S = 0.1
 """A kubelet that has just made its socket may need a moment until it listens."""
 
 MAX_RETRY_S = 30.0
+WORKERS = 16
+"""Each stream holds a thread for its life; around a restart of the kubelet there may be two."""
+
 STOP_GRACE_S = 2.0
 """Time for calls under way when a server stops."""
 
@@ -56,7 +60,7 @@ class Endpoint:
         self.trouble = "not registered yet"
         self._paths, self._metrics, self._prepare = paths, metrics, prepare
         self._feed = Feed()
-        self._server: aio.Server | None = None
+        self._server: grpc.Server | None = None
         self._own: Identity | None = None
         self._tried_with: Identity | None = None
         self._alone_since: float | None = None
@@ -144,14 +148,14 @@ class Endpoint:
         if self._feed.latest is not None:
             feed.publish(self._feed.latest)
         self._feed = feed
-        server = aio.server(options=(("grpc.so_reuseport", 0),))
+        server = grpc.server(ThreadPoolExecutor(WORKERS, thread_name_prefix=self.name))
         service = DevicePluginService(lambda: self.served, feed, self._metrics, self._prepare)
         api_pb2_grpc.add_DevicePluginServicer_to_server(service, server)
         if self._paths.watcher:
             watcher = WatcherService(self.name, self._notified)
             watcher_grpc.add_RegistrationServicer_to_server(watcher, server)
         server.add_insecure_port(f"unix:{path}")
-        await server.start()
+        server.start()
         self._server, self.socket, self._own = server, path, identity(path)
         self._options = service.options()
 
@@ -223,7 +227,7 @@ class Endpoint:
         self._feed.close()
         server, self._server = self._server, None
         if server is not None:
-            await server.stop(grace_s)
+            await asyncio.to_thread(server.stop(grace_s).wait)
         if self.socket is not None:
             with contextlib.suppress(OSError):
                 self.socket.unlink()

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import AsyncIterator, Iterable
+import threading
+from collections.abc import Callable, Iterable, Iterator
 
 from plugin.proto.deviceplugin.v1beta1 import api_pb2
 from plugin.resources import Resource
@@ -12,13 +12,16 @@ HEALTHY, UNHEALTHY = "Healthy", "Unhealthy"
 
 
 class Feed:
-    """Latest snapshot of a resource; every follower gets it at once, and then each change."""
+    """Latest snapshot of a resource; every follower gets it at once, and then each change.
+
+    Published from the loop of the plugin, followed from the threads of its servers.
+    """
 
     def __init__(self) -> None:
         self._latest: api_pb2.ListAndWatchResponse | None = None
         self._version = 0
         self._closed = False
-        self._changed = asyncio.Event()
+        self._changed = threading.Condition()
         self.followers = 0
 
     @property
@@ -33,34 +36,43 @@ class Feed:
         """
         if self._latest == snapshot:
             return False
-        self._latest = snapshot
-        self._version += 1
-        self._wake()
+        with self._changed:
+            self._latest = snapshot
+            self._version += 1
+            self._changed.notify_all()
         return True
 
     def close(self) -> None:
         """End all streams."""
-        self._closed = True
-        self._wake()
+        with self._changed:
+            self._closed = True
+            self._changed.notify_all()
 
-    def _wake(self) -> None:
-        self._changed.set()
-        self._changed = asyncio.Event()
+    def wake(self) -> None:
+        """Have followers look whether their client is still there."""
+        with self._changed:
+            self._changed.notify_all()
 
-    async def follow(self) -> AsyncIterator[api_pb2.ListAndWatchResponse]:
-        """Yield snapshots until the feed is closed."""
+    def follow(
+        self, is_wanted: Callable[[], bool] = lambda: True
+    ) -> Iterator[api_pb2.ListAndWatchResponse]:
+        """Yield snapshots until the feed is closed or nobody wants them any more."""
         seen = 0
-        self.followers += 1
+        with self._changed:
+            self.followers += 1
         try:
-            while not self._closed:
-                changed = self._changed
-                if self._latest is not None and seen != self._version:
-                    seen = self._version
-                    yield self._latest
-                    continue
-                await changed.wait()
+            while True:
+                with self._changed:
+                    while seen == self._version and not self._closed and is_wanted():
+                        self._changed.wait()
+                    if self._closed or not is_wanted():
+                        return
+                    seen, latest = self._version, self._latest
+                if latest is not None:
+                    yield latest
         finally:
-            self.followers -= 1
+            with self._changed:
+                self.followers -= 1
 
 
 def snapshot(

@@ -1,4 +1,4 @@
-"""What only the mock can do: time that passes, broken streams, kubelets to come, calls that hang."""
+"""What only the mock can do: time that passes, broken streams, calls that hang."""
 
 import asyncio
 import contextlib

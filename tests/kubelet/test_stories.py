@@ -4,6 +4,7 @@ A story that fails with one of them only is a bug of the mock, or of ours.
 """
 
 import json
+import random
 import shutil
 import signal
 import time
@@ -270,6 +271,23 @@ def test_the_status_of_a_pod_tells_of_its_failed_device(kubelet: Kubelet, plugin
     eventually(lambda: kubelet.do("health", uid="all").get(ours.uuid(5)) == "Unhealthy")
 
 
+def test_mps_shares_are_healthy_while_their_daemon_is_there(
+    kubelet: Kubelet, plugin: Starts, root: Path
+):
+    kubelet.do("start")
+    mps = {"resources": [{"name": GPU, "replicas": 4}]}
+    config = {"flags": {"mpsRoot": str(root / "mps")}, "sharing": {"mps": mps}}
+    plugin(config=config, fake="h100-4")
+    eventually(lambda: (kubelet.capacity(), kubelet.allocatable()) == (16, 0))
+
+    (root / "mps" / "gpu" / "pipe").mkdir(parents=True)
+    (root / "mps" / "gpu" / "pipe" / "control").touch()
+
+    eventually(lambda: kubelet.allocatable() == 16)
+    kubelet.admit("pod", {GPU: 1})
+    assert kubelet.told("pod")["envs"]["CUDA_MPS_PIPE_DIRECTORY"] == "/mps/gpu/pipe"
+
+
 # --- allocation --------------------------------------------------------------------------------
 
 
@@ -401,8 +419,7 @@ def test_7_5_a_new_geometry_leaves_an_empty_list_behind(
     kubelet.do("start")
     (root / "fake.json").write_text(json.dumps({"mig": {"0": SEVEN}}))
     ours = plugin(config=MIXED)
-    eventually(lambda: kubelet.allocatable(small) == 7)
-    assert kubelet.allocatable() == 7
+    eventually(lambda: (kubelet.allocatable(), kubelet.allocatable(small)) == (7, 7))
 
     layout = [{"profile": "3g.40gb", "start": 0}, {"profile": "3g.40gb", "start": 4}]
     ours.state.set(mig={"0": layout})
@@ -554,3 +571,34 @@ def test_a_lost_checkpoint_gives_no_device_twice_that_the_kubelet_still_knows(
     kubelet.do("start")
 
     eventually(lambda: kubelet.allocatable() == 8)
+
+
+# --- faults, many times ------------------------------------------------------------------------
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(300)
+def test_fifty_kills_at_random_points_give_nothing_out_twice(kubelet: Kubelet, root: Path):
+    chance = random.Random(7)
+    kubelet.do("start")
+    kept: dict[str, str] = {}
+    for turn in range(50):
+        ours = PluginProcess(root)
+        if turn % 5 == 0 and len(kept) < 8:
+            eventually(lambda: kubelet.allocatable() == 8)
+            (held,) = kubelet.admit(f"pod-{turn}", {GPU: 1})["c0"][GPU]
+            assert held not in kept.values()
+            kept[f"pod-{turn}"] = held
+        else:
+            time.sleep(chance.uniform(0.2, 1.2))
+        ours.stop(signal.SIGKILL)
+
+    last = PluginProcess(root)
+    eventually(lambda: kubelet.allocatable() == 8)
+    eventually(lambda: len(kubelet.our_sockets()) == 1)
+    for uid, held in kept.items():
+        assert kubelet.do("devices", uid=uid)["c0"][GPU] == [held]
+    with pytest.raises(RefusedError):
+        kubelet.admit("all", {GPU: 8 - len(kept) + 1})
+    assert last.stop() == 0
+    assert kubelet.our_sockets() == []
