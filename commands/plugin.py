@@ -212,6 +212,10 @@ def labels(
             "--save", metavar="FILE", help="Write the labels here, as NFD's features.d takes them."
         ),
     ] = None,
+    follow: Annotated[
+        bool,
+        typer.Option("--follow", help="Go on, every sleepInterval of the config (60 s)."),
+    ] = False,
 ) -> None:
     """Print the node labels of GPU feature discovery, one key=value a line."""
     import time
@@ -222,20 +226,24 @@ def labels(
 
     check_target(save, "--save")
     config: PluginConfig = config_loader(config_file, domain, _over(mig_strategy, settings))()
-    source = device_source(fake, fake_state)
-    try:
-        node = source.scan()
-    finally:
-        source.close()
-    now = None if config.labels.no_timestamp else int(time.time())
-    found = labels_of(node, config, machine=_machine_type(config), now=now)
-    text = "".join(f"{key}={value}\n" for key, value in sorted(found.items()))
     target = save or (Path(config.labels.output_file) if config.labels.output_file else None)
-    if target is None:
-        typer.echo(text, nl=False)
-    else:
-        write_file(target, text)
-        typer.echo(f"{target}: {len(found)} labels", err=True)
+    while True:
+        source = device_source(fake, fake_state)
+        try:
+            node = source.scan()
+        finally:
+            source.close()
+        now = None if config.labels.no_timestamp else int(time.time())
+        found = labels_of(node, config, machine=_machine_type(config), now=now)
+        text = "".join(f"{key}={value}\n" for key, value in sorted(found.items()))
+        if target is None:
+            typer.echo(text, nl=False)
+        else:
+            write_file(target, text)
+            typer.echo(f"{target}: {len(found)} labels", err=True)
+        if not follow or config.labels.oneshot or config.labels.sleep_s is None:
+            return
+        time.sleep(config.labels.sleep_s)
 
 
 def _machine_type(config: PluginConfig) -> str:

@@ -129,6 +129,12 @@ class _Reader:
         if "resources" in top:
             self.mapping(top["resources"], ("resources",))
             self.notes.append("resources: patterns are not read, here as in NVIDIA's plugin")
+        if config.fail_on_init_error:
+            self.notes.append(
+                "failOnInitError: the process stays, says why it is not ready and looks again"
+            )
+        if config.discovery is Discovery.TEGRA:
+            self.fault(("flags", "deviceDiscoveryStrategy"), '"tegra": only nvml is built in')
         sharing = self._sharing(self.mapping(top.get("sharing"), ("sharing",)), config)
         return replace(config, sharing=sharing)
 

@@ -18,6 +18,9 @@ from plugin.resources import Resource
 from topology.graph import NodeTopology
 from topology.scoring import GpuSet, lost_gb_s, total_gb_s
 
+Ids = dict[str, None]
+"""A set of IDs that keeps their order."""
+
 MAX_SETS = 300
 """Sets that are compared exactly: all of 8 GPUs (70 at most), none of 16 in the middle."""
 
@@ -53,7 +56,10 @@ def preferred(
     """
     known = resource.owner
     must = [one for one in dict.fromkeys(must_include) if one in known]
-    free = dict.fromkeys(one for one in (*available, *must) if one in known)
+    free: Ids = dict.fromkeys(available)
+    free.update(dict.fromkeys(must))
+    for unknown in free.keys() - known.keys():
+        del free[unknown]
     if not 0 < size <= len(free) or len(must) > size:
         return ()
     if resource.sharing is not None:
@@ -61,10 +67,6 @@ def preferred(
     if any(device.instance for device in resource.devices):
         return _instances(resource, free, must, size)
     return _gpus(resource, topology, free, must, size)
-
-
-Ids = dict[str, None]
-"""A set of IDs that keeps their order."""
 
 
 def _gpus(
