@@ -12,7 +12,17 @@ from typing import Annotated
 
 import typer
 
-from commands import compare, import_cluster, plugin, schema, simulate, solve, topology, validate
+from commands import (
+    compare,
+    import_cluster,
+    mig,
+    plugin,
+    schema,
+    simulate,
+    solve,
+    topology,
+    validate,
+)
 
 app = typer.Typer(
     name="unstrand",
@@ -28,6 +38,7 @@ app.command("compare")(compare.compare)
 app.command("validate")(validate.validate)
 app.command("simulate")(simulate.simulate)
 app.command("topology")(topology.topology)
+app.add_typer(mig.mig_app, name="mig", no_args_is_help=False)
 app.add_typer(import_cluster.import_app, name="import", no_args_is_help=False)
 app.add_typer(plugin.plugin_app, name="plugin", no_args_is_help=False)
 app.command("schema")(schema.schema)

@@ -64,3 +64,45 @@ class UnknownPresetError(TopologyError):
         self.name, self.known, self.near = name, known, near
         meant = f"did you mean {' or '.join(near)}? " if near else ""
         super().__init__(f"no preset {name!r}; {meant}known: {', '.join(known)}")
+
+
+class UnknownMigModelError(TopologyError):
+    """A GPU model whose MIG layouts are not known; `near` are names that look like it."""
+
+    def __init__(
+        self, name: str, reason: str, known: tuple[str, ...] = (), near: tuple[str, ...] = ()
+    ) -> None:
+        self.name, self.reason, self.known, self.near = name, reason, known, near
+        meant = f"; did you mean {' or '.join(near)}?" if near else ""
+        listed = f"; known: {', '.join(known)}" if known else ""
+        super().__init__(f"GPU model {name!r}: {reason}{meant}{listed}")
+
+
+class UnknownMigProfileError(TopologyError):
+    """A GPU model has no such MIG profile.
+
+    `near` are profiles of the model that may be meant, `elsewhere` says what the name means on
+    other models.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        model: str,
+        known: tuple[str, ...],
+        near: tuple[str, ...] = (),
+        elsewhere: str = "",
+    ) -> None:
+        self.name, self.model, self.known = name, model, known
+        self.near, self.elsewhere = near, elsewhere
+        self.rule = f"{model} has no such MIG profile" + (f" ({elsewhere})" if elsewhere else "")
+        meant = f"; did you mean {' or '.join(near)}?" if near else ""
+        super().__init__(f"MIG profile {name!r}: {self.rule}{meant}; known: {', '.join(known)}")
+
+
+class MigLayoutError(TopologyError):
+    """Instances that cannot be on one GPU together; `instances` are the ones that clash."""
+
+    def __init__(self, rule: str, instances: tuple[str, ...] = ()) -> None:
+        self.rule, self.instances = rule, instances
+        super().__init__(f"{' and '.join(instances)}: {rule}" if instances else rule)

@@ -1,0 +1,1 @@
+"""How a GPU is cut into MIG instances: profiles, legal starts, layouts, order of creation."""
