@@ -2,11 +2,28 @@
 
 from __future__ import annotations
 
+from enum import StrEnum
 from typing import Annotated
 
 import typer
 
-from commands.options import OutputFormat, OutputOption
+from commands.options import (
+    MaxSizeOption,
+    OutputFormat,
+    OutputOption,
+    SeedOption,
+    SpecArgument,
+    TimeLimitOption,
+    WorkersOption,
+)
+
+
+class MigExport(StrEnum):
+    """Forms of a plan for other tools."""
+
+    MIG_PARTED = "mig-parted"
+    CHECKPOINT = "mig-parted-checkpoint"
+
 
 mig_app = typer.Typer(name="mig", help="MIG: layouts of a GPU, and plans.", no_args_is_help=True)
 
@@ -47,3 +64,50 @@ def layouts(
     profiles = table.profiles if all_profiles else table.base
     name = canonical_model(model)
     emit(output, layouts_report(name, table, profiles), layouts_view(name, table, profiles))
+
+
+@mig_app.command("plan")
+def plan(
+    spec: SpecArgument,
+    export: Annotated[
+        MigExport | None,
+        typer.Option(
+            "--export",
+            help="Write for mig-parted instead: its config (counts, YAML) or its checkpoints "
+            "(with placements, JSON).",
+        ),
+    ] = None,
+    policy: Annotated[
+        str, typer.Option("--policy", metavar="NAME", help="cp-sat, or a greedy baseline.")
+    ] = "cp-sat",
+    output: OutputOption = OutputFormat.TABLE,
+    time_limit: TimeLimitOption = None,
+    workers: WorkersOption = None,
+    seed: SeedOption = None,
+    max_size: MaxSizeOption = None,
+) -> None:
+    """Choose the geometry of every GPU: what to destroy and create, where, in which order."""
+    from commands.inputs import read_question
+    from commands.output import emit
+    from commands.policies import answer, check_policies
+    from report.json_report import to_json
+    from report.mig_plan_view import (
+        mig_parted_checkpoint,
+        mig_parted_config,
+        mig_plan_report,
+        mig_plan_view,
+    )
+    from report.yaml_report import to_yaml
+
+    check_policies([policy], "--policy")
+    question = read_question(
+        spec, max_size=max_size, time_limit=time_limit, workers=workers, seed=seed
+    )
+    result = answer(question, policy)
+    problem = question.problem
+    if export is MigExport.MIG_PARTED:
+        typer.echo(to_yaml(mig_parted_config(problem, result)), nl=False)
+    elif export is MigExport.CHECKPOINT:
+        typer.echo(to_json(mig_parted_checkpoint(problem, result)), nl=False)
+    else:
+        emit(output, mig_plan_report(problem, result), mig_plan_view(problem, result))

@@ -227,7 +227,10 @@ def _placement(placement: Placement) -> dict[str, Any]:
         "replica": placement.replica,
         "node": placement.node,
         "gpus": list(placement.gpus),
-        "instances": [],
+        "instances": [
+            {"gpu": placed.gpu, "profile": placed.instance.profile, "start": placed.instance.start}
+            for placed in placement.instances
+        ],
         "share_milli": placement.share_milli,
     }
 

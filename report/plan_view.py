@@ -12,6 +12,7 @@ from rich.text import Text
 from report.console import new_table
 from report.text import amount, percent, places, plural, seconds
 from solver.cluster import GPU_MILLI
+from solver.metrics import placed_milli
 from solver.result import ObjectiveTerm, SolveResult, SolveStatus
 
 if TYPE_CHECKING:
@@ -84,7 +85,7 @@ def _starts(problem: Problem, result: SolveResult) -> Table:
     for job in sorted(problem.jobs, key=lambda job: -job.priority):
         held = result.plan.by_job.get(job.name, ())
         if held:
-            gpus = sum(p.share_milli * len(p.gpus) for p in held) / GPU_MILLI
+            gpus = sum(placed_milli(problem, p) for p in held) / GPU_MILLI
             table.add_row(
                 escape(job.name),
                 escape(job.queue),
@@ -174,6 +175,8 @@ def _wants(job: Job) -> str:
             what = f"{shape.gpus} GPU"
         elif shape.share_milli:
             what = f"{amount(shape.share_milli / GPU_MILLI, 3)} GPU"
+        elif shape.slices:
+            what = " + ".join(f"{count} {wish}" for wish, count in shape.slices)
         elif shape.share_memory_mib:
             what = f"{amount(shape.share_memory_mib / 1024)} GiB of GPU"
         else:

@@ -142,7 +142,10 @@ def places(placements: Iterable[Placement]) -> str:
     """
     gpus: dict[str, set[int]] = {}
     shares: dict[str, set[int]] = {}
+    cut: dict[str, list[str]] = {}
     for place in placements:
+        made = cut.setdefault(place.node, [])
+        made += [f"gpu {entry.gpu} {entry.instance}" for entry in place.instances]
         gpus.setdefault(place.node, set()).update(place.gpus)
         if place.gpus:
             shares.setdefault(place.node, set()).add(place.share_milli)
@@ -152,6 +155,8 @@ def places(placements: Iterable[Placement]) -> str:
         part = sorted(shares.get(node, set()) - {GPU_MILLI})
         if part:
             text += f" ({', '.join(amount(milli / GPU_MILLI, 3) for milli in part)} of each)"
+        if cut[node]:
+            text += f" {', '.join(sorted(cut[node]))}"
         by_text.setdefault(text, []).append(node)
     parts = [f"{node_names(nodes)}{text}" for text, nodes in by_text.items()]
     return "; ".join(parts)

@@ -9,6 +9,8 @@ from typing import Literal
 from weakref import WeakValueDictionary
 
 from topology.graph import NodeTopology
+from topology.mig.layouts import Instance, Layout
+from topology.mig.tables import MigTable, mig_table_or_none
 
 GPU_MILLI = 1000
 """One whole GPU, in thousandths: the unit in which GPUs are counted everywhere."""
@@ -55,6 +57,15 @@ class Toleration:
         return self.key == taint.key and self.value == taint.value
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MigInstance:
+    """A MIG instance that exists; one that somebody uses stays where it is."""
+
+    gpu: int
+    instance: Instance
+    used_by: str = ""
+
+
 _KINDS: WeakValueDictionary[tuple[object, ...], Node] = WeakValueDictionary()
 
 
@@ -77,6 +88,12 @@ class Node:
         Indices that running work may still hold but that are never free.
     mig_gpus
         Indices cut into MIG instances: no whole GPU and no share can be taken from them.
+    mig_mode
+        Indices whose MIG mode is on; those not in `mig_gpus` may be switched back to whole ones.
+    cuttable_gpus
+        Usable indices that may be cut (again) while nobody holds them.
+    instances
+        MIG instances that exist.
     """
 
     name: str
@@ -90,6 +107,9 @@ class Node:
     cordoned: bool = False
     unhealthy_gpus: frozenset[int] = frozenset()
     mig_gpus: frozenset[int] = frozenset()
+    mig_mode: frozenset[int] = frozenset()
+    cuttable_gpus: frozenset[int] = frozenset()
+    instances: tuple[MigInstance, ...] = ()
 
     @property
     def n_gpus(self) -> int:
@@ -108,6 +128,33 @@ class Node:
         return tuple(gpu for gpu in range(self.n_gpus) if gpu not in out)
 
     @cached_property
+    def mig_tables(self) -> tuple[MigTable | None, ...]:
+        """By GPU, its MIG profiles; None where it cannot be cut or the model is not known."""
+        return tuple(mig_table_or_none(model) for model in self.topology.gpu_models)
+
+    @cached_property
+    def used_layouts(self) -> tuple[Layout, ...]:
+        """By GPU, the instances that somebody uses."""
+        return self._layouts(used=True)
+
+    @cached_property
+    def idle_layouts(self) -> tuple[Layout, ...]:
+        """By GPU, the instances that nobody uses; they may be destroyed."""
+        return self._layouts(used=False)
+
+    def _layouts(self, *, used: bool) -> tuple[Layout, ...]:
+        found: list[list[Instance]] = [[] for _ in range(self.n_gpus)]
+        for held in self.instances:
+            if bool(held.used_by) is used:
+                found[held.gpu].append(held.instance)
+        return tuple(tuple(sorted(layout)) for layout in found)
+
+    @cached_property
+    def switchable_gpus(self) -> frozenset[int]:
+        """GPUs in MIG mode that may become whole ones again."""
+        return self.mig_mode - self.mig_gpus
+
+    @cached_property
     def kind(self) -> Node:
         """A node that stands for all that are alike but for their name and place.
 
@@ -123,6 +170,9 @@ class Node:
             self.cordoned,
             self.unhealthy_gpus,
             self.mig_gpus,
+            self.mig_mode,
+            self.cuttable_gpus,
+            self.instances,
         )
         return _KINDS.setdefault(signature, self)
 

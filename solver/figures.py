@@ -28,7 +28,7 @@ def measure_cluster(problem: Problem, plan: Plan, ruler: Ruler) -> Metrics:
     capacity = GPU_MILLI * sum(len(node.usable_gpus) for node, _ in usable)
     idle = sum(state.free_milli for _, state in usable)
     admitted = metrics.admitted_jobs(problem, plan)
-    started = metrics.started_milli(plan)
+    started = metrics.started_milli(problem, plan)
     left_over = sum(
         (role.replicas - plan.started.get(RoleKey(job.name, role.name), 0))
         * problem.gpu_milli(role.shape)

@@ -10,6 +10,7 @@ from functools import lru_cache
 from itertools import combinations
 
 from solver.cluster import GPU_MILLI, HOSTNAME, Node
+from solver.slices import most_replicas, pick_instances, slice_gpus
 from solver.state import NodeState, empty_state
 from solver.workload import LinkRule, Shape
 from topology.graph import NodeTopology
@@ -45,7 +46,10 @@ def _refusals(node: Node, shape: Shape) -> tuple[str, ...]:
     labels = node.all_labels
     if any(labels.get(key) != value for key, value in shape.node_selector):
         found.append("label")
-    if shape.wants_gpu and node.n_gpus and not allowed_gpus(node, shape):
+    if shape.slices:
+        if not _cuts(node, shape):
+            found.append("model-mismatch" if node.n_gpus else "impossible")
+    elif shape.wants_gpu and node.n_gpus and not allowed_gpus(node, shape):
         found.append("model-mismatch")
     elif shape.link is LinkRule.REQUIRED and shape.gpus > 1:
         without_link = _fit_gpus(node, unlinked(shape), empty_state(node))
@@ -54,6 +58,15 @@ def _refusals(node: Node, shape: Shape) -> tuple[str, ...]:
     if not found and fit(node, shape, empty_state(node)) == 0:
         found.append("impossible")
     return tuple(found)
+
+
+def _cuts(node: Node, shape: Shape) -> bool:
+    """Whether every slice of the shape is a profile of some GPU that may be cut."""
+    tables = {node.mig_tables[gpu] for gpu in slice_gpus(node, shape, empty_state(node))}
+    return all(
+        any(table is not None and wish.on(table) is not None for table in tables)
+        for wish, _ in shape.slices
+    )
 
 
 def capacity(node: Node, shape: Shape) -> int:
@@ -120,6 +133,8 @@ def feasible_gpus(node: Node, shape: Shape, state: NodeState) -> tuple[int, ...]
 
 
 def _fit_gpus(node: Node, shape: Shape, state: NodeState) -> int:
+    if shape.slices:
+        return most_replicas(node, shape, state)
     if shape.share_milli:
         left, milli = state.gpu_left, shape.share_milli
         return sum([left[gpu] // milli for gpu in allowed_gpus(node, shape)])
@@ -163,6 +178,9 @@ def fit(node: Node, shape: Shape, state: NodeState) -> int:
 
 def takes(node: Node, shape: Shape, state: NodeState) -> bool:
     """Whether the node takes one replica of the shape in this state; like `fit`, only sooner."""
+    if shape.slices:
+        bare = replace(shape, slices=())
+        return fit(node, bare, state) > 0 and pick_instances(node, shape, state) is not None
     if not shape.share_milli:
         return fit(node, shape, state) > 0
     if state.cpu_left is not None and state.cpu_left < shape.cpu_milli:
@@ -177,9 +195,10 @@ def pick_gpus(node: Node, shape: Shape, state: NodeState) -> tuple[int, ...] | N
     """The GPUs that one replica gets by rule: the lowest-numbered idle ones.
 
     With a link preferred or required it is the linked set that loses the least bandwidth;
-    a share takes the feasible GPU with the least left. None where there is no such set.
+    a share takes the feasible GPU with the least left. None where there is no such set. Slices
+    take no GPU as a whole: ask `solver.slices.pick_instances`.
     """
-    if not shape.wants_gpu:
+    if not shape.wants_gpu or shape.slices:
         return ()
     idle = feasible_gpus(node, shape, state)
     if shape.is_share:

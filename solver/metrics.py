@@ -11,7 +11,7 @@ from solver.cluster import GPU_MILLI, HOSTNAME, Node
 from solver.fair_share import held_by_queue
 from solver.fit import capacity
 from solver.problem import Problem, RoleKey
-from solver.solution import Plan
+from solver.solution import Placement, Plan
 from solver.workload import RESOURCES, Job, ResourceName, Shape
 from topology.scoring import lost_gb_s
 
@@ -230,7 +230,9 @@ def shape_label(shape: Shape) -> str:
     >>> shape_label(Shape(gpus=8, cpu_milli=96_000, memory_mib=1 << 20))
     '8 GPU / 96 CPU / 1024 GiB'
     """
-    if shape.share_memory_mib:
+    if shape.slices:
+        parts = [" + ".join(f"{count} x {wish}" for wish, count in shape.slices)]
+    elif shape.share_memory_mib:
         parts = [f"{shape.share_memory_mib / 1024:g} GiB of a GPU"]
     elif shape.share_milli:
         parts = [f"{shape.share_milli / GPU_MILLI:g} GPU"]
@@ -248,9 +250,21 @@ def shape_label(shape: Shape) -> str:
     return " / ".join(parts)
 
 
-def started_milli(plan: Plan) -> int:
-    """GPU-milli that all new starts hold where they are."""
-    return sum(p.share_milli * len(p.gpus) for p in plan.placements)
+def started_milli(problem: Problem, plan: Plan) -> int:
+    """GPU-milli that all new starts hold where they are; slices by their memory slots."""
+    return sum(placed_milli(problem, placement) for placement in plan.placements)
+
+
+def placed_milli(problem: Problem, placement: Placement) -> int:
+    """GPU-milli that one replica holds where it is; an instance its part of the memory slots."""
+    total = placement.share_milli * len(placement.gpus)
+    tables = problem.node_by_name[placement.node].mig_tables
+    for entry in placement.instances:
+        table = tables[entry.gpu]
+        if table is not None:
+            size = table.by_name[entry.instance.profile].size
+            total += size * GPU_MILLI // table.slots
+    return total
 
 
 def admitted_jobs(problem: Problem, plan: Plan) -> int:

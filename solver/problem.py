@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from solver.cluster import BUILT_IN_LEVELS, GPU_MILLI, Node
-from solver.workload import Job, Queue, ResourceName, Role, RunningJob, Shape
+from solver.workload import Job, Queue, ResourceName, Role, RunningJob, Shape, Slice
+from topology.mig.tables import MigTable
 
 OBJECTIVES = ("guarantee", "priority", "fairness", "preemption_cost", "topology", "stranded")
 """The tiers in their default order."""
@@ -49,6 +50,8 @@ class Problem:
     preempt_for
         Reasons for which running work may be stopped or moved; none also where
         ``preemption_cost`` is not among the objectives.
+    most_recut_gpus
+        GPUs whose MIG geometry or mode one plan may change; None is no limit.
 
     Raises
     ------
@@ -65,6 +68,7 @@ class Problem:
     objectives: tuple[str, ...] = OBJECTIVES
     preempt_for: tuple[str, ...] = PREEMPT_FOR
     reference_shapes: tuple[tuple[Shape, int], ...] | None = None
+    most_recut_gpus: int | None = None
 
     def __post_init__(self) -> None:
         faults = [*self._duplicate_names(), *self._dangling(), *self._overheld_gpus()]
@@ -157,7 +161,28 @@ class Problem:
         if shape.share_memory_mib:
             fitting = [m for m in self._gpu_memories_mib if m >= shape.share_memory_mib]
             return shape.milli_on(fitting[0]) or GPU_MILLI if fitting else GPU_MILLI
+        if shape.slices:
+            return sum(count * self._slice_milli(wish) for wish, count in shape.slices)
         return shape.share_milli or shape.gpus * GPU_MILLI
+
+    @cached_property
+    def mig_tables(self) -> tuple[MigTable, ...]:
+        """The MIG tables of the cluster's GPUs, those of the smallest memory first."""
+        found = {table for node in self.nodes for table in node.mig_tables if table is not None}
+        return tuple(sorted(found, key=lambda table: (table.memory_gb, table.model)))
+
+    @cached_property
+    def has_slices(self) -> bool:
+        """Whether anybody who waits asks for MIG slices."""
+        return any(role.shape.slices for _, role in self.roles())
+
+    def _slice_milli(self, wish: Slice) -> int:
+        """A slice counts by its memory slots, on the smallest GPU that has it: 1g is an eighth."""
+        for table in self.mig_tables:
+            profile = wish.on(table)
+            if profile is not None:
+                return profile.size * GPU_MILLI // table.slots
+        return GPU_MILLI
 
     def amount(self, shape: Shape, resource: ResourceName) -> int:
         """What one replica of `shape` counts for in `resource`."""
@@ -181,10 +206,15 @@ class Problem:
         cpu = [node.cpu_milli for node in ready]
         memory = [node.memory_mib for node in ready]
         return {
-            "gpu_milli": GPU_MILLI * sum(len(node.usable_gpus) for node in ready),
+            "gpu_milli": GPU_MILLI * sum(self._capacity_gpus(node) for node in ready),
             "cpu_milli": None if None in cpu else sum(c or 0 for c in cpu),
             "memory_mib": None if None in memory else sum(m or 0 for m in memory),
         }
+
+    def _capacity_gpus(self, node: Node) -> int:
+        """GPUs that can be given away; those cut into instances only where slices are asked for."""
+        cut = len(node.mig_gpus - node.unhealthy_gpus) if self.has_slices else 0
+        return len(node.usable_gpus) + cut
 
     @cached_property
     def reference(self) -> tuple[tuple[Shape, int], ...]:
@@ -197,9 +227,9 @@ class Problem:
             return self.reference_shapes
         weights: Counter[Shape] = Counter()
         for running in self.running:
-            weights.update(shape for shape in running.shapes if shape.wants_gpu)
+            weights.update(s for s in running.shapes if s.wants_gpu and not s.slices)
         for _, role in self.roles():
-            if role.shape.wants_gpu:
+            if role.shape.wants_gpu and not role.shape.slices:
                 weights[role.shape] += role.replicas
         total = sum(weights.values())
         ranked = sorted(weights.items(), key=lambda item: (-item[1], self._shape_order(item[0])))

@@ -18,11 +18,12 @@ from solver import metrics
 from solver.aftermath import settled
 from solver.cluster import GPU_MILLI, Node
 from solver.fit import capacity as fits_empty
-from solver.fit import hosts, idle_allowed, refusals
+from solver.fit import fit, hosts, idle_allowed, refusals
 from solver.problem import Problem, RoleKey
 from solver.queues import subtree
 from solver.result import FactValue, Pending
 from solver.room import Lift, Room, lifted, plain, room_for
+from solver.slices import free_slots
 from solver.solution import Plan
 from solver.state import NodeState, States, apply, initial_states
 from solver.stock import Seat, Stock
@@ -333,12 +334,32 @@ class _Desk:
 
     # -- amounts ------------------------------------------------------------------------------
 
+    def _slices(self, job: Job) -> _Verdict:
+        """Slices: how many GPUs have room for one, and what else there is."""
+        shape = _main_shape(self._problem, job)
+        wish = metrics.shape_label(shape)
+        roomy = sum(fit(n, shape, self._after[n.name]) for n in self._problem.nodes)
+        free = free_slots(self._problem, self._after, shape)
+        short = roomy == 0 and free == 0
+        limit = self._problem.most_recut_gpus
+        text = f"wants {wish}; no GPU that may be cut has free slots"
+        if not short:
+            text = f"wants {wish}; {free} memory slots are free, but not where such slices begin"
+        if roomy and limit is not None:
+            text = f"wants {wish}; a plan may change the geometry of {limit} GPUs"
+        elif roomy:
+            text = f"wants {wish} in {job.min_replicas} replicas; room for {roomy}"
+        facts: dict[str, FactValue] = {"free_slots": free, "room": roomy}
+        return _Verdict("gpu-short" if short else "gpu-fragmented", text, facts)
+
     def _amounts(self, job: Job) -> _Verdict:
         shape = _main_shape(self._problem, job)
         room = self._room(self._after, job)
         for rule in () if room.fits else AMOUNTS:
             if self._room(self._after, lifted(job, [rule])).fits:
                 return self._tell_scarce(job, rule, shape)
+        if shape.slices:
+            return self._slices(job)
         if not shape.wants_gpu:
             cpu_fits = self._room(self._after, lifted(job, [Lift.CPU])).fits
             return self._tell_scarce(job, Lift.MEMORY if cpu_fits else Lift.CPU, shape)

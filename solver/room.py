@@ -16,6 +16,7 @@ import numpy as np
 from solver.cluster import Node, Toleration
 from solver.fit import fit, hosts, pick_gpus, share_milli_on
 from solver.problem import Problem
+from solver.slices import pick_instances
 from solver.solution import Placement
 from solver.state import NodeState, States
 from solver.stock import Stock
@@ -155,7 +156,10 @@ def _fill(
                 if gpus is None:
                     break
                 milli = share_milli_on(node, role.shape, gpus[0]) if gpus else 0
-                left[node] = left[node].place(role.shape, gpus, milli)
+                made = pick_instances(node, role.shape, left[node]) if role.shape.slices else ()
+                if made is None:
+                    break
+                left[node] = left[node].place(role.shape, gpus, milli).cut(made)
                 placed[role.name] += 1
     enough = all(placed[r.name] >= r.min_replicas for r in job.roles)
     return Room(enough if job.gang else any(placed.values()), placed)
@@ -168,6 +172,7 @@ def plain(role: Role) -> Shape:
         gpus=shape.gpus,
         share_milli=shape.share_milli,
         share_memory_mib=shape.share_memory_mib,
+        slices=shape.slices,
         cpu_milli=shape.cpu_milli,
         memory_mib=shape.memory_mib,
         tolerations=(Toleration(operator="Exists"),),

@@ -9,6 +9,15 @@ from functools import cached_property
 
 from solver.cluster import GPU_MILLI
 from solver.problem import RoleKey
+from topology.mig.layouts import Instance
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class PlacedInstance:
+    """A MIG instance that a replica gets: the GPU on its node, the profile and its start."""
+
+    gpu: int
+    instance: Instance
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -23,6 +32,8 @@ class Placement:
         Indices of the GPUs on the node; one for a share, none for a CPU-only replica.
     share_milli
         Thousandths taken of each of these GPUs.
+    instances
+        MIG instances, for a replica that asks for slices; it has no `gpus` then.
     """
 
     job: str
@@ -31,6 +42,7 @@ class Placement:
     node: str
     gpus: tuple[int, ...] = ()
     share_milli: int = GPU_MILLI
+    instances: tuple[PlacedInstance, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, order=True)

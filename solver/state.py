@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from solver.aftermath import settled
 from solver.cluster import GPU_MILLI, Node
 from solver.problem import Problem, RoleKey
-from solver.solution import Placement, Plan
+from solver.solution import PlacedInstance, Placement, Plan
 from solver.workload import Shape
+from topology.mig.layouts import Layout
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,11 +23,15 @@ class NodeState:
         Thousandths left of each GPU; unhealthy and MIG-cut ones have 0.
     cpu_left, memory_left
         Milli-CPU and MiB left, never negative; None where the node has no limit.
+    layouts
+        By GPU, the MIG instances in use; empty where the node has none at all. A GPU that was cut
+        for them has nothing left of its thousandths.
     """
 
     gpu_left: tuple[int, ...]
     cpu_left: int | None
     memory_left: int | None
+    layouts: tuple[Layout, ...] = ()
 
     def take(
         self, gpus: tuple[int, ...], share_milli: int, cpu_milli: int, memory_mib: int
@@ -39,6 +44,7 @@ class NodeState:
             tuple(left),
             None if self.cpu_left is None else max(0, self.cpu_left - cpu_milli),
             None if self.memory_left is None else max(0, self.memory_left - memory_mib),
+            self.layouts,
         )
 
     def place(self, shape: Shape, gpus: tuple[int, ...], share_milli: int) -> NodeState:
@@ -54,7 +60,40 @@ class NodeState:
             tuple(left),
             None if self.cpu_left is None else self.cpu_left + shape.cpu_milli,
             None if self.memory_left is None else self.memory_left + shape.memory_mib,
+            self.layouts,
         )
+
+    def layout(self, gpu: int) -> Layout:
+        """The MIG instances in use on a GPU."""
+        return self.layouts[gpu] if self.layouts else ()
+
+    def cut(self, instances: tuple[PlacedInstance, ...]) -> NodeState:
+        """What is left once these instances are in use; their GPUs are no whole ones any more."""
+        if not instances:
+            return self
+        left = list(self.gpu_left)
+        layouts = list(self.layouts or ((),) * len(left))
+        for placed in instances:
+            left[placed.gpu] = 0
+            layouts[placed.gpu] = tuple(sorted((*layouts[placed.gpu], placed.instance)))
+        return replace(self, gpu_left=tuple(left), layouts=tuple(layouts))
+
+    def join(self, instances: tuple[PlacedInstance, ...], node: Node) -> NodeState:
+        """What is left once these instances are not in use any more.
+
+        A GPU that was cut only for them is whole again.
+        """
+        if not instances:
+            return self
+        left, layouts = list(self.gpu_left), list(self.layouts)
+        for placed in instances:
+            kept = list(layouts[placed.gpu])
+            kept.remove(placed.instance)
+            layouts[placed.gpu] = tuple(kept)
+            if not kept and placed.gpu in node.cuttable_gpus:
+                left[placed.gpu] = GPU_MILLI
+        whole = layouts if any(layouts) else []
+        return replace(self, gpu_left=tuple(left), layouts=tuple(whole))
 
     @property
     def idle_gpus(self) -> tuple[int, ...]:
@@ -75,7 +114,8 @@ def empty_state(node: Node) -> NodeState:
     """The node with nothing on it."""
     usable = set(node.usable_gpus)
     left = tuple(GPU_MILLI if gpu in usable else 0 for gpu in range(node.n_gpus))
-    return NodeState(left, node.cpu_milli, node.memory_mib)
+    layouts = node.used_layouts if node.instances else ()
+    return NodeState(left, node.cpu_milli, node.memory_mib, layouts if any(layouts) else ())
 
 
 def initial_states(problem: Problem) -> dict[str, NodeState]:
@@ -96,7 +136,7 @@ def apply(
     after = dict(states)
     for p in placements:
         shape = problem.role_by_key[RoleKey(p.job, p.role)].shape
-        after[p.node] = after[p.node].place(shape, p.gpus, p.share_milli)
+        after[p.node] = after[p.node].place(shape, p.gpus, p.share_milli).cut(p.instances)
     return after
 
 

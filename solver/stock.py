@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from solver.cluster import GPU_MILLI, HOSTNAME, Node
 from solver.fit import fit, hosts, pick_least_lossy, share_milli_on
 from solver.problem import Problem
+from solver.solution import PlacedInstance
 from solver.state import NodeState, States, initial_states
 from solver.workload import LinkRule, Shape
 
@@ -36,6 +37,7 @@ class Seat:
     node: int
     gpus: tuple[int, ...]
     share_milli: int
+    instances: tuple[PlacedInstance, ...] = ()
 
 
 class Stock:
@@ -114,6 +116,9 @@ class Stock:
         """By node, the most replicas it takes as far as the arrays know."""
         if shape.gpus:
             room = self.idle // shape.gpus
+        elif shape.slices:
+            fits = [fit(*pair) for pair in self._with(shape)]
+            room = np.array(fits, dtype=np.int64)
         elif shape.wants_gpu:
             room = self.milli // max(1, shape.share_milli)
         else:
@@ -124,11 +129,14 @@ class Stock:
             room = np.minimum(room, self.memory // shape.memory_mib)
         return np.where(self.hosting(shape), room, 0)
 
+    def _with(self, shape: Shape) -> list[tuple[Node, Shape, NodeState]]:
+        return [(n, shape, s) for n, s in zip(self.nodes, self.states, strict=True)]
+
     def exact(self, shape: Shape) -> NDArray[np.bool_]:
         """Nodes of which `room` is exact."""
         if not shape.wants_gpu:
             return np.ones(len(self.nodes), dtype=bool)
-        if shape.is_share:
+        if shape.is_share or shape.slices:
             return np.zeros(len(self.nodes), dtype=bool)
         if shape.link is LinkRule.REQUIRED and shape.gpus > 1:
             return self._uniform[self.kind_of]
@@ -175,6 +183,7 @@ class Stock:
     def put(self, shape: Shape, seat: Seat) -> None:
         """Let a replica have a certain seat, which is free; cannot be rolled back."""
         state = self.states[seat.node].place(shape, seat.gpus, seat.share_milli)
+        state = state.cut(seat.instances)
         self._put(seat.node, state)
 
     def give_back(self, shape: Shape, seat: Seat) -> None:

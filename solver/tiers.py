@@ -16,6 +16,7 @@ import numpy as np
 from solver import metrics
 from solver.fair_share import entitlements
 from solver.fit import UNLIMITED
+from solver.geometry import recut_gpus, stranded_slices
 from solver.preemption.measures import all_kept_milli, displaced, kept_milli
 from solver.problem import Problem, RoleKey
 from solver.result import ObjectiveTerm
@@ -27,7 +28,7 @@ from solver.workload import RESOURCES, Job, ResourceName, Role, Shape
 
 StepKind = Literal[
     "must", "guarantee", "kept", "fairness", "started", "surplus", "cpu-only", "oldest",
-    "preemption_cost", "groups", "bandwidth", "stranded",
+    "preemption_cost", "recut", "groups", "bandwidth", "stranded", "slices",
 ]  # fmt: skip
 
 UNITS: dict[ResourceName, str] = {
@@ -181,6 +182,9 @@ def _preemption_cost_steps(problem: Problem) -> list[Step]:
             detail=name,
         )
         for name, unit in (measures if in_question else measures[:1])
+    ] + [
+        Step(tier="preemption_cost", kind="recut", step="mig", sense="min", unit="GPUs recut")
+        for _ in range(problem.has_slices)
     ]
 
 
@@ -197,6 +201,9 @@ def _stranded_steps(problem: Problem) -> list[Step]:
     scale = stranded_scale(problem)
     return [
         Step(tier="stranded", kind="stranded", step="gpus", sense="min", unit="GPUs", scale=scale)
+    ] + [
+        Step(tier="stranded", kind="slices", step="slices", sense="min", unit="slices")
+        for _ in range(problem.has_slices)
     ]
 
 
@@ -262,6 +269,10 @@ class Ruler:
                 )
             case "preemption_cost":
                 return displaced(problem, plan, step.detail)
+            case "recut":
+                return recut_gpus(problem, plan)
+            case "slices":
+                return stranded_slices(problem, states_after(problem, plan))
             case "groups":
                 return metrics.excess_groups(problem, plan, step.detail, self._fewest)
             case "bandwidth":

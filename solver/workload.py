@@ -8,6 +8,8 @@ from enum import StrEnum
 from typing import Literal
 
 from solver.cluster import GPU_MILLI, Toleration
+from topology.errors import UnknownMigProfileError
+from topology.mig.tables import MigTable, Profile
 
 ResourceName = Literal["gpu_milli", "cpu_milli", "memory_mib"]
 RESOURCES: tuple[ResourceName, ...] = ("gpu_milli", "cpu_milli", "memory_mib")
@@ -21,11 +23,45 @@ class LinkRule(StrEnum):
     REQUIRED = "required"
 
 
+@dataclass(frozen=True, slots=True, order=True)
+class Slice:
+    """A MIG instance that is asked for: a profile by name, or the smallest one that is enough.
+
+    Parameters
+    ----------
+    profile
+        Name of the profile; empty where the amounts say which will do.
+    memory_mib, compute
+        Least usable memory and least compute slices of the instance.
+    """
+
+    profile: str = ""
+    memory_mib: int = 0
+    compute: int = 0
+
+    def on(self, table: MigTable) -> Profile | None:
+        """The profile that serves this on a GPU model; None where it has none."""
+        if not self.profile:
+            enough = table.at_least(self.memory_mib, self.compute)
+            return enough[0] if enough else None
+        try:
+            return table.profile(self.profile)
+        except UnknownMigProfileError:
+            return None
+
+    def __str__(self) -> str:
+        if self.profile:
+            return self.profile
+        memory = f"{self.memory_mib / 1024:g}Gi" if self.memory_mib else ""
+        compute = f"{self.compute}g" if self.compute else ""
+        return "+".join(part for part in (memory, compute) if part)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shape:
     """What one replica asks of a node. Equal shapes are interchangeable, so they are counted.
 
-    At most one of `gpus`, `share_milli` and `share_memory_mib` is positive.
+    At most one of `gpus`, `share_milli`, `share_memory_mib` and `slices` is given.
 
     Parameters
     ----------
@@ -35,6 +71,8 @@ class Shape:
         Share of one GPU, in thousandths (1 to 999).
     share_memory_mib
         Share of one GPU said by its memory; how many thousandths that is depends on the GPU.
+    slices
+        Sorted MIG instances with their number, all on one node.
     gpu_models
         Sorted canonical model names that will do; empty means any.
     node_selector
@@ -44,6 +82,7 @@ class Shape:
     gpus: int = 0
     share_milli: int = 0
     share_memory_mib: int = 0
+    slices: tuple[tuple[Slice, int], ...] = ()
     cpu_milli: int = 0
     memory_mib: int = 0
     gpu_models: tuple[str, ...] = ()
@@ -52,11 +91,11 @@ class Shape:
     link: LinkRule = LinkRule.NONE
 
     def __post_init__(self) -> None:
-        kinds = (self.gpus, self.share_milli, self.share_memory_mib)
+        kinds = (self.gpus, self.share_milli, self.share_memory_mib, len(self.slices))
         if min(*kinds, self.cpu_milli, self.memory_mib) < 0:
             raise ValueError(f"a shape cannot ask for a negative amount: {self}")
         if sum(kind > 0 for kind in kinds) > 1:
-            raise ValueError(f"a shape asks for whole GPUs or for one share, not both: {self}")
+            raise ValueError(f"a shape asks for whole GPUs, one share or slices: {self}")
         if self.share_milli >= GPU_MILLI:
             raise ValueError(f"a share is less than one GPU: {self}")
 
@@ -68,7 +107,7 @@ class Shape:
     @property
     def wants_gpu(self) -> bool:
         """Whether the replica takes any GPU at all."""
-        return self.gpus > 0 or self.is_share
+        return self.gpus > 0 or self.is_share or bool(self.slices)
 
     def milli_on(self, gpu_memory_mib: int | None) -> int | None:
         """Thousandths of one GPU that the replica takes there, or None where it cannot.

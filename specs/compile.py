@@ -15,6 +15,7 @@ from specs.occupancy import Occupancy
 from specs.pending import compile_job, job_faults, name_faults
 from specs.queues import compile_queues, queue_faults
 from specs.requests import request_faults, shape_of
+from specs.slices import slice_faults
 from topology.hardware import canonical_model
 
 if TYPE_CHECKING:
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 
     from solver.workload import RunningJob, Shape
     from specs.loaded import LoadedSpec
+    from specs.places import Path
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,6 +76,7 @@ def compile_spec(loaded: LoadedSpec) -> CompiledSpec:
             objectives=spec.objectives or OBJECTIVES,
             preempt_for=PREEMPT_FOR if spec.preempt_for is None else spec.preempt_for,
             reference_shapes=_reference(loaded),
+            most_recut_gpus=spec.mig.limit,
         )
     except ProblemError as error:
         # A safety net: what it finds should have been found above, with its place.
@@ -97,8 +100,21 @@ def _check(
     faults.extend(name_faults(loaded))
     faults.extend(job_faults(loaded))
     faults.extend(_rule_faults(loaded))
+    faults.extend(_slice_faults(loaded, machines))
     running = Occupancy(loaded, machines, faults, notes).compile()
     return machines, running, faults
+
+
+def _slice_faults(loaded: LoadedSpec, machines: Machines) -> Iterator[SpecFault]:
+    """Slices that no GPU of the cluster has; where machines are at fault nobody can say."""
+    if machines.unsure or not machines.nodes:
+        return
+    for index, job in enumerate(loaded.spec.jobs):
+        path: Path = ("jobs", index)
+        yield from slice_faults(loaded, job, path, machines.nodes.values())
+        for number, role in enumerate(job.roles):
+            at = (*path, "roles", number)
+            yield from slice_faults(loaded, role, at, machines.nodes.values())
 
 
 def _rule_faults(loaded: LoadedSpec) -> Iterator[SpecFault]:

@@ -10,14 +10,16 @@ from solver.cluster import BUILT_IN_LEVELS, Node, Taint
 from specs.hints import did_you_mean
 from specs.models.cluster import PoolSpec
 from specs.models.quantity import MIB, MILLI, rounded
+from specs.slices import cuttable, existing, mig_gpu_faults
 from specs.topologies import Hardware, Topologies
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator, Mapping, Sequence
 
     from specs.errors import SpecFault
     from specs.loaded import LoadedSpec
-    from specs.models.cluster import MachineSpec, NodeSpec
+    from specs.models.cluster import MachineSpec, MigGpuSpec, NodeSpec
+    from specs.models.policy import MigRulesSpec
     from specs.places import Path
 
 MAX_NODES = 100_000
@@ -91,16 +93,21 @@ def _add(
         machines.unsure.update(names)
     else:
         for index, name in enumerate(names):
-            machines.nodes.setdefault(name, _node(entry, hardware, name, index))
+            mig = loaded.spec.mig
+            machines.nodes.setdefault(name, _node(entry, hardware, name, index, mig))
     for name in names:
         first.setdefault(name, line)
 
 
-def _node(entry: PoolSpec | NodeSpec, hardware: Hardware, name: str, index: int) -> Node:
+def _node(
+    entry: PoolSpec | NodeSpec, hardware: Hardware, name: str, index: int, mig: MigRulesSpec
+) -> Node:
     cpu_milli, memory_mib = _allocatable(entry, hardware)
+    models = hardware.topology.gpu_models
+    cut = frozenset(gpu.gpu for gpu in entry.mig)
     return Node(
         name=name,
-        topology=hardware.topology,
+        topology=hardware.topology.without_nvlink(cut),
         cpu_milli=cpu_milli,
         memory_mib=memory_mib,
         location=_location(entry, hardware, index),
@@ -109,8 +116,26 @@ def _node(entry: PoolSpec | NodeSpec, hardware: Hardware, name: str, index: int)
         ready=entry.ready,
         cordoned=entry.cordoned,
         unhealthy_gpus=frozenset(entry.gpus_unhealthy),
-        mig_gpus=frozenset(gpu.gpu for gpu in entry.mig),
+        mig_gpus=frozenset(gpu.gpu for gpu in entry.mig if not _comes_back(gpu, mig, models)),
+        mig_mode=frozenset(gpu.gpu for gpu in entry.mig),
+        cuttable_gpus=_cuttable(entry, mig, models),
+        instances=existing(entry.mig, models),
     )
+
+
+def _comes_back(entry: MigGpuSpec, mig: MigRulesSpec, models: Sequence[str | None]) -> bool:
+    """Whether a GPU in MIG mode may be whole again: nobody uses it, and the spec allows it."""
+    used = any(instance.used_by is not None for instance in entry.instances)
+    return mig.back_to_whole and not used and entry.gpu in cuttable(models)
+
+
+def _cuttable(
+    entry: MachineSpec, mig: MigRulesSpec, models: Sequence[str | None]
+) -> frozenset[int]:
+    fixed = {g.gpu for g in entry.mig if not _comes_back(g, mig, models)}
+    if mig.cut_whole:
+        return cuttable(models) - fixed - set(entry.gpus_unhealthy)
+    return frozenset(g.gpu for g in entry.mig) - fixed
 
 
 def _capacity(
@@ -195,6 +220,9 @@ def _machine_faults(
             yield loaded.fault(at, rule)
         elif mig.gpu in cut:
             yield loaded.fault(at, "this GPU is listed twice", "Join its instances")
+        else:
+            model = hardware.topology.gpu_models[mig.gpu]
+            yield from mig_gpu_faults(loaded, mig, (*path, "mig", index), model)
         cut.add(mig.gpu)
 
 

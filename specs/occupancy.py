@@ -63,7 +63,7 @@ class Occupancy:
         for index, entry in entries:
             path: Path = ("running", index)
             self.faults.extend(reference_faults_of(self.loaded, entry, path))
-            self.faults.extend(work_faults(self.loaded, entry, path, planned=False))
+            self.faults.extend(work_faults(self.loaded, entry, path))
             if not self.loaded.is_damaged(path):
                 self._check_sizes(entry, path)
             for number in range(len(entry.replicas)):
@@ -116,7 +116,7 @@ class Occupancy:
             request = self._named_request(request, named, (*at, "gpus"))
             if request is None:
                 return None
-        shape = shape_of(request)
+        shape = shape_of(request, planned=False)
         return _Claim(job=entry.job, path=at, node=node, shape=shape, named=named)
 
     def _node(self, name: str, path: Path) -> Node | None:

@@ -75,6 +75,7 @@ def job_faults(loaded: LoadedSpec) -> Iterator[SpecFault]:
         path: Path = ("jobs", index)
         yield from _size_faults(loaded, entry, path)
         yield from work_faults(loaded, entry, path)
+        yield from _gang_faults(loaded, entry, path)
         yield from _time_faults(loaded, entry, path)
         yield from reference_faults_of(loaded, entry, path)
 
@@ -102,6 +103,16 @@ def _size_faults(loaded: LoadedSpec, entry: JobSpec, path: Path) -> Iterator[Spe
         yield loaded.fault((*path, "min"), "independent replicas have no minimum", hint)
 
 
+def _gang_faults(loaded: LoadedSpec, entry: JobSpec, path: Path) -> Iterator[SpecFault]:
+    """A gang of slices has to say that it can do without fast links."""
+    slices = entry.mig or any(role.mig for role in entry.roles)
+    members = sum(role.replicas for role in entry.roles) or entry.replicas or 1
+    if slices and entry.gang and members > 1 and not entry.across_instances:
+        rule = "a gang does not span MIG instances: no P2P joins them"
+        hint = "Write gang: false for independent replicas, or across_instances: true"
+        yield loaded.fault((*path, "mig") if entry.mig else path, rule, hint)
+
+
 def _time_faults(loaded: LoadedSpec, entry: JobSpec, path: Path) -> Iterator[SpecFault]:
     """Keys that only a simulation looks at."""
     if entry.duration is not None and not entry.duration:
@@ -125,25 +136,21 @@ def _load_faults(loaded: LoadedSpec, entry: WorkSpec, path: Path) -> Iterator[Sp
         yield loaded.fault((*path, "load", "step"), "at least a minute passes in between", hint)
 
 
-def work_faults(
-    loaded: LoadedSpec, entry: WorkSpec, path: Path, *, planned: bool = True
-) -> Iterator[SpecFault]:
+def work_faults(loaded: LoadedSpec, entry: WorkSpec, path: Path) -> Iterator[SpecFault]:
     """Rules inside pending or running work."""
-    yield from request_faults(loaded, entry, path, planned=planned)
+    yield from request_faults(loaded, entry, path)
     if entry.start_group is not None and not entry.gang:
         rule = "only gangs start together, and this job has gang: false"
         yield loaded.fault((*path, "start_group"), rule, "Remove gang: false or start_group")
-    yield from _role_faults(loaded, entry.roles, path, planned=planned)
+    yield from _role_faults(loaded, entry.roles, path)
     yield from _load_faults(loaded, entry, path)
 
 
-def _role_faults(
-    loaded: LoadedSpec, roles: Sequence[RoleSpec], path: Path, *, planned: bool
-) -> Iterator[SpecFault]:
+def _role_faults(loaded: LoadedSpec, roles: Sequence[RoleSpec], path: Path) -> Iterator[SpecFault]:
     names: set[str] = set()
     for index, role in enumerate(roles):
         at = (*path, "roles", index)
-        yield from request_faults(loaded, role, at, planned=planned)
+        yield from request_faults(loaded, role, at)
         if role.name in names:
             yield loaded.fault((*at, "name"), "the name of a role is used twice in its job")
         names.add(role.name)

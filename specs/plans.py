@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Annotated
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from solver.cluster import GPU_MILLI
-from solver.solution import Eviction, Move, Placement, Plan
+from solver.solution import Eviction, Move, PlacedInstance, Placement, Plan
 from specs.errors import SpecErrors, SpecFault
+from topology.mig.layouts import Instance
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -17,6 +18,14 @@ if TYPE_CHECKING:
 PLAN_SCHEMA = "unstrand/solve/v1"
 MAX_PLAN_BYTES = 1 << 30
 HINT = "Write one with solve --save"
+
+
+class _InstanceEntry(BaseModel):
+    model_config = ConfigDict(strict=True)
+
+    gpu: Annotated[int, Field(ge=0)]
+    profile: str
+    start: Annotated[int, Field(ge=0)]
 
 
 class _PlacementEntry(BaseModel):
@@ -28,6 +37,7 @@ class _PlacementEntry(BaseModel):
     node: str
     gpus: list[Annotated[int, Field(ge=0)]]
     share_milli: Annotated[int, Field(ge=0, le=GPU_MILLI)] = GPU_MILLI
+    instances: list[_InstanceEntry] = Field(default_factory=list)
 
 
 class _EvictionEntry(BaseModel):
@@ -111,6 +121,11 @@ def _plan(file: _PlanFile) -> Plan:
                 node=entry.node,
                 gpus=tuple(entry.gpus),
                 share_milli=entry.share_milli,
+                instances=tuple(
+                    sorted(
+                        PlacedInstance(i.gpu, Instance(i.start, i.profile)) for i in entry.instances
+                    )
+                ),
             )
             for entry in file.placements
         ],

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from solver.cluster import GPU_MILLI, Toleration
 from solver.workload import LinkRule, Shape
 from specs.models.quantity import MIB, MILLI, rounded
+from specs.slices import slices_of
 from topology.hardware import canonical_model
 
 if TYPE_CHECKING:
@@ -35,18 +36,23 @@ def inherited(role: RoleSpec, job: RequestSpec) -> RoleSpec:
     return role.model_copy(update=taken)
 
 
-def shape_of(request: RequestSpec) -> Shape:
-    """The shape of a request; what cannot matter (links of one GPU) is not part of it."""
+def shape_of(request: RequestSpec, *, planned: bool = True) -> Shape:
+    """The shape of a request; what cannot matter (links of one GPU) is not part of it.
+
+    Slices of work that runs (not `planned`) are instances of its node, and no part of its shape.
+    """
     milli = rounded((request.gpus or 0) * MILLI, "up")
     is_share = 0 < milli < GPU_MILLI
     gpus = 0 if is_share else milli // GPU_MILLI
     share_memory_mib = mib(request.gpu_memory) if request.gpu_memory else 0
-    wants_gpu = milli > 0 or share_memory_mib > 0
+    slices = slices_of(request) if planned else ()
+    wants_gpu = milli > 0 or share_memory_mib > 0 or bool(slices)
     models = {canonical_model(model) for model in request.gpu_models} if wants_gpu else set()
     return Shape(
         gpus=gpus,
         share_milli=milli if is_share else 0,
         share_memory_mib=share_memory_mib,
+        slices=slices,
         cpu_milli=cpu_milli(request.cpu),
         memory_mib=mib(request.memory),
         gpu_models=tuple(sorted(models)),
@@ -73,21 +79,16 @@ def toleration(entry: TolerationSpec) -> Toleration:
     )
 
 
-def request_faults(
-    loaded: LoadedSpec, request: RequestSpec, path: Path, *, planned: bool = True
-) -> Iterator[SpecFault]:
-    """Rules inside one request: one way to ask for GPUs, tolerations that can match.
-
-    With `planned`, asking for MIG slices is a fault, because nothing would place them.
-    """
+def request_faults(loaded: LoadedSpec, request: RequestSpec, path: Path) -> Iterator[SpecFault]:
+    """Rules inside one request: one way to ask for GPUs, tolerations that can match."""
     given = [key for key in GPU_KEYS if key in request.model_fields_set]
     if len(given) > 1:
         hint = "gpu_memory is a share of one GPU; for whole GPUs use gpus and gpu_models"
         rule = f"{given[0]} and {given[1]} are two ways to ask for the same thing"
         yield loaded.fault((*path, given[1]), rule, hint if "gpu_memory" in given else "")
-    elif request.mig and planned:
-        hint = "Ask for gpus or gpu_memory"
-        yield loaded.fault((*path, "mig"), "MIG slices are not planned by this version", hint)
+    elif request.mig and request.link is not None:
+        hint = "Remove link, or ask for whole GPUs"
+        yield loaded.fault((*path, "link"), "MIG instances have no NVLink", hint)
     if request.gpu_memory is not None and not request.gpu_memory:
         yield loaded.fault((*path, "gpu_memory"), "a share is more than nothing")
     for index, entry in enumerate(request.tolerations):

@@ -87,10 +87,37 @@ class NodeTopology:
             graph.add_edge(a, b, link=link, gb_s=speed)
             speeds[a][b] = speeds[b][a] = speed
         self.graph: nx.Graph[int] = frozen(graph)
+        self._cut: dict[frozenset[int], NodeTopology] = {}
         self._gb_s = tuple(tuple(row) for row in speeds)  # scoring asks for pairs very often
 
     def __repr__(self) -> str:
         return f"NodeTopology({self.name!r}, {self.n_gpus} GPUs, {self.fabric})"
+
+    def without_nvlink(self, gpus: frozenset[int]) -> NodeTopology:
+        """The same node where these GPUs have left their NVLink island, as those in MIG mode do.
+
+        Where all GPUs are alike behind a switch nothing depends on it, and the node is the same.
+        """
+        if not gpus or self.is_uniform:
+            return self
+        if gpus not in self._cut:
+            links = {
+                (a, b): link
+                for a, b, link, _ in self.edges()
+                if not (link.kind.is_nvlink and {a, b} & gpus)
+            }
+            self._cut[gpus] = NodeTopology(
+                self.name,
+                self.gpu_models,
+                self.gpu_memory_mib,
+                links,
+                nics=self.nics,
+                nic_links={(min(p), max(p)): link for p, link in self._nic_links.items()},
+                cpu_affinity=self.cpu_affinity,
+                numa_affinity=self.numa_affinity,
+                warnings=self.warnings,
+            )
+        return self._cut[gpus]
 
     def link(self, a: int, b: int) -> Link:
         """Look the link between two GPUs up."""

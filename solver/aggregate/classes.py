@@ -67,7 +67,8 @@ def _merge_key(problem: Problem, node: Node, state: NodeState) -> Hashable | Non
         if hosts(node, role.shape) and fit(node, role.shape, state)
     ]
     shapes = [role.shape for _, role in eligible]
-    if not interchangeable_gpus(node, shapes) or any(shape.is_share for shape in shapes):
+    counted_one_by_one = any(shape.is_share or shape.slices for shape in shapes)
+    if not interchangeable_gpus(node, shapes) or counted_one_by_one or node.switchable_gpus:
         return None
     sizes = sorted({shape.gpus for shape in shapes if shape.gpus})
     if any(larger % smaller for smaller, larger in pairwise(sizes)):

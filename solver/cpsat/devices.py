@@ -23,7 +23,9 @@ from solver.aggregate.classes import interchangeable_gpus
 from solver.cluster import Node
 from solver.cpsat.variables import Variables
 from solver.linear import Expr, weighted
+from solver.slices import Geometry
 from solver.workload import Job, LinkRule, Role, RunningReplica, Shape
+from topology.mig.tables import MigTable, Profile
 from topology.scoring import GpuSet
 
 
@@ -84,8 +86,10 @@ def names_gpus(variables: Variables, node: Node) -> bool:
     """Whether the very GPUs matter on this node (otherwise they are counted).
 
     As long as only starts are decided, links that nobody requires do not matter. Shares that run
-    already are on very definite GPUs.
+    already are on very definite GPUs, and so are instances that may make way for whole GPUs.
     """
+    if node.switchable_gpus:
+        return True
     if any(role.held and role.shape.is_share for _, role, _ in variables.on_node(node)):
         return True
     if not node.topology.is_uniform:
@@ -98,12 +102,53 @@ def names_gpus(variables: Variables, node: Node) -> bool:
 
 
 @dataclass(frozen=True)
+class CutClass:
+    """GPUs of a node that are cut alike, and how many of them get which geometry.
+
+    Parameters
+    ----------
+    ways, counts
+        The geometries, and the variable that counts the GPUs with each.
+    """
+
+    node: Node
+    gpus: tuple[int, ...]
+    table: MigTable
+    ways: tuple[Geometry, ...]
+    wanted: tuple[Profile, ...]
+    counts: list[cp_model.IntVar] = field(default_factory=list)
+
+    @property
+    def model(self) -> str | None:
+        """Model of the GPUs."""
+        return self.node.topology.gpu_models[self.gpus[0]]
+
+    @property
+    def stays_cut(self) -> bool:
+        """Whether the GPUs are in MIG mode for good."""
+        return self.gpus[0] in self.node.mig_gpus
+
+
+@dataclass(frozen=True)
 class Devices:
     """The GPU variables of a model, filled by the rules that create them."""
 
     sets: dict[str, dict[DeviceClass, dict[GpuSet, cp_model.IntVar]]] = field(default_factory=dict)
     shares: dict[str, dict[DeviceClass, dict[int, cp_model.IntVar]]] = field(default_factory=dict)
     open: dict[str, dict[int, cp_model.IntVar]] = field(default_factory=dict)
+    cuts: dict[str, list[CutClass]] = field(default_factory=dict)
+
+    def cut(self, node: Node, gpu: int | None = None) -> list[cp_model.IntVar]:
+        """Counts whose sum is how many idle GPUs of a node are cut; of one GPU, where it is one.
+
+        On nodes whose GPUs have no names only the number for the whole node means something.
+        """
+        return [
+            y
+            for cls in self.cuts.get(node.name, [])
+            if not cls.stays_cut and (gpu is None or gpu in cls.gpus)
+            for y in cls.counts
+        ]
 
     def taking(self, node: Node, gpu: int) -> list[cp_model.IntVar]:
         """The sets that contain a GPU."""

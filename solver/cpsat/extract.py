@@ -19,8 +19,9 @@ from solver.cpsat.devices import (
 )
 from solver.cpsat.variables import Variables
 from solver.fit import share_milli_on
+from solver.geometry import reseated
 from solver.problem import RoleKey
-from solver.solution import Placement, Plan
+from solver.solution import PlacedInstance, Placement, Plan
 from solver.workload import Job, Role, Shape
 
 ValueOf = Callable[[cp_model.IntVar], int]
@@ -43,13 +44,19 @@ def extract_plan(variables: Variables, devices: Devices, value_of: ValueOf) -> P
         for job, role, node in placed:
             if role.held:
                 hands[node.name].stay(job, role)
-        for job, role, node in placed:
+        for job, role, node in sorted(placed, key=_turn):
             key = RoleKey(job.name, role.name)
             number = numbers.get(key, 0)
             numbers[key] = number + 1
             gpus, milli = hands[node.name].give(job, role)
-            placements.append(Placement(job.name, role.name, number, node.name, gpus, milli))
-    return Plan.of(placements)
+            made = hands[node.name].cut(role.shape)
+            placements.append(Placement(job.name, role.name, number, node.name, gpus, milli, made))
+    return reseated(variables.problem, Plan.of(placements))
+
+
+def _turn(entry: tuple[Job, Role, Node]) -> int:
+    """Slices come last: they are cut from GPUs that nobody needs whole."""
+    return int(bool(entry[1].shape.slices))
 
 
 def _by_node(
@@ -75,6 +82,9 @@ class _Hands:
             for cls, counts in by_class.items()
         }
         self._idle = list(variables.state(node).idle_gpus)
+        self._cuts = devices.cuts.get(node.name, [])
+        self._value_of = value_of
+        self._by_name = names_gpus(variables, node)
         self._sets: dict[DeviceClass, list[tuple[int, ...]]] | None = None
         if names_gpus(variables, node):
             self._sets = {
@@ -105,7 +115,7 @@ class _Hands:
     def give(self, job: Job, role: Role) -> tuple[tuple[int, ...], int]:
         """GPUs of the next replica of a role, and the thousandths it takes of each."""
         shape: Shape = role.shape
-        if not shape.wants_gpu:
+        if not shape.wants_gpu or shape.slices:
             return (), 0
         cls = device_class(job, role)
         shares = self._shares  # they get the lowest of the GPUs that nobody keeps
@@ -118,3 +128,45 @@ class _Hands:
             return self._kept[job.name, role.name].pop(0), GPU_MILLI
         taken, self._idle = self._idle[: shape.gpus], self._idle[shape.gpus :]
         return tuple(taken), share_milli_on(self._node, shape, taken[0])
+
+    def cut(self, shape: Shape) -> tuple[PlacedInstance, ...]:
+        """The instances of the next replica with slices, on GPUs cut as the solver decided."""
+        if not shape.slices:
+            return ()
+        models, tables = self._node.topology.gpu_models, self._node.mig_tables
+        found: list[PlacedInstance] = []
+        for wish, count in shape.slices:
+            for _ in range(count):
+                placed = next(
+                    entry
+                    for entry in self._instances
+                    if (not shape.gpu_models or models[entry.gpu] in shape.gpu_models)
+                    and (table := tables[entry.gpu]) is not None
+                    and (profile := wish.on(table)) is not None
+                    and profile.name == entry.instance.profile
+                )
+                self._instances.remove(placed)
+                found.append(placed)
+        return tuple(sorted(found))
+
+    @cached_property
+    def _instances(self) -> list[PlacedInstance]:
+        """All that the geometries of the node have to give, instances that exist first."""
+        _ = self._shares  # they have their GPUs before any is cut
+        there: list[PlacedInstance] = []
+        made: list[PlacedInstance] = []
+        for cls in self._cuts:
+            counts = [self._value_of(y) for y in cls.counts]
+            if cls.stays_cut or self._by_name:
+                gpus = list(cls.gpus)
+            else:
+                total = sum(counts)
+                free = [gpu for gpu in cls.gpus if gpu in self._idle]
+                gpus = free[len(free) - total :]
+            for way, count in zip(cls.ways, counts, strict=True):
+                for _ in range(count):
+                    gpu = gpus.pop()
+                    (made if way.changed else there).extend(
+                        PlacedInstance(gpu, instance) for instance in way.layout
+                    )
+        return there + made

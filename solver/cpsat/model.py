@@ -15,6 +15,7 @@ from solver.cpsat.constraints.gpu_count import add_gpu_count
 from solver.cpsat.constraints.gpu_sets import add_gpu_sets
 from solver.cpsat.constraints.keep import add_keep
 from solver.cpsat.constraints.limits import add_queue_limits
+from solver.cpsat.constraints.mig import add_mig, lost_by_cuts, recut_gpus
 from solver.cpsat.constraints.shares import add_shares
 from solver.cpsat.constraints.spread import add_spread
 from solver.cpsat.constraints.start_groups import add_start_groups
@@ -44,13 +45,16 @@ RULES_ON_COUNTS: tuple[Callable[[Variables], None], ...] = (
 )
 RULES_ON_DEVICES: tuple[Callable[[Variables, Devices], None], ...] = (
     add_shares,
+    add_mig,
     add_gpu_count,
     add_gpu_sets,
     add_required_topology,
 )
 
 
-LOOKS_AT_NODES: frozenset[StepKind] = frozenset({"groups", "bandwidth", "stranded"})
+LOOKS_AT_NODES: frozenset[StepKind] = frozenset(
+    {"groups", "bandwidth", "stranded", "recut", "slices"}
+)
 """Steps whose value depends on which of several interchangeable nodes a replica is on."""
 
 
@@ -118,3 +122,7 @@ class PlacementModel:
                 return kept_milli(variables, step.level)
             case "preemption_cost":
                 return displaced(variables, step)
+            case "recut":
+                return recut_gpus(variables, self.devices)
+            case "slices":
+                return lost_by_cuts(variables, self.devices)

@@ -116,6 +116,10 @@ class Variables:
         """Most replicas of a role that the node takes in its present state."""
         return self._highs.get((RoleKey(job.name, role.name), node.name), 0)
 
+    def high_of(self, x: cp_model.IntVar) -> int:
+        """Most that a count can be."""
+        return self._high_by_index[x.index]
+
     @cached_property
     def busy_nodes(self) -> tuple[Node, ...]:
         """Nodes (each for its class) on which anything could start."""
@@ -148,6 +152,7 @@ class Variables:
 
     def _add_counts(self) -> None:
         self._highs: dict[tuple[RoleKey, str], int] = {}
+        self._high_by_index: dict[int, int] = {}
         rooms = startable(self.problem)
         for job, role in self.problem.roles():
             key = RoleKey(job.name, role.name)
@@ -181,6 +186,7 @@ class Variables:
         )
         self.x[place] = variable
         self._highs[place] = high
+        self._high_by_index[variable.index] = high
         self._by_role.setdefault(key, []).append((node, variable))
         self._by_node.setdefault(node.name, []).append((job, role, variable))
 

@@ -13,6 +13,7 @@ from typing import TypeVar, cast
 from solver.problem import Problem, RoleKey
 from solver.solution import Placement, Plan
 from solver.workload import Role, Shape
+from topology.mig.layouts import Instance
 
 T = TypeVar("T")
 
@@ -52,6 +53,18 @@ class PlanView:
     def on(self, node: str) -> tuple[Placement, ...]:
         """Placements on a node that stands for itself alone."""
         return self.plan.by_node.get(node, ())
+
+    def instances(self, node: str) -> Mapping[int, tuple[Instance, ...]]:
+        """MIG instances that the plan puts on the GPUs of a node; GPUs without any are missing."""
+
+        def read() -> dict[int, tuple[Instance, ...]]:
+            table: dict[int, list[Instance]] = {}
+            for placement in self.on(node):
+                for placed in placement.instances:
+                    table.setdefault(placed.gpu, []).append(placed.instance)
+            return {gpu: tuple(sorted(found)) for gpu, found in table.items()}
+
+        return self.remember(("instances", node), read)
 
     def role(self, placement: Placement) -> Role:
         """Role of a placed replica."""

@@ -12,7 +12,7 @@ from __future__ import annotations
 from bisect import bisect_left, insort
 from collections import Counter
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import combinations
 
 from solver.cluster import GPU_MILLI, Node
@@ -27,6 +27,8 @@ from solver.greedy.scoring import (
     work_kind,
 )
 from solver.problem import Problem
+from solver.slices import pick_instances
+from solver.solution import PlacedInstance
 from solver.state import NodeState, initial_states
 from solver.workload import Shape
 from topology.graph import NodeTopology
@@ -49,6 +51,7 @@ class Seat:
     node: int
     gpus: tuple[int, ...]
     share_milli: int
+    instances: tuple[PlacedInstance, ...] = ()
 
 
 MOST_SITUATIONS = 200_000
@@ -175,7 +178,7 @@ class Board:
         if (sid, gpus) not in self._masked:
             whole = self._situations[sid]
             left = tuple(x if g in gpus else 0 for g, x in enumerate(whole.state.gpu_left))
-            state = NodeState(left, whole.state.cpu_left, whole.state.memory_left)
+            state = replace(whole.state, gpu_left=left)
             part = Situation(whole.class_, whole.node, state, whole.kinds)
             self._masked[sid, gpus] = self._intern(part)
         return self._masked[sid, gpus]
@@ -313,6 +316,9 @@ class Board:
         n = self._policy.choose(_Field(self, shape, region))
         if n is None:
             return None
+        if shape.slices:
+            made = pick_instances(self.nodes[n], shape, self.state(n))
+            return None if made is None else Seat(n, (), 0, made)
         sid = self.situation(n, region.gpus)
         picks = self._sheet(shape).picks
         if sid not in picks or not self._policy.repeatable:
@@ -327,13 +333,14 @@ class Board:
     def take(self, shape: Shape, seat: Seat) -> None:
         """Let one replica have its seat."""
         state = self.state(seat.node).place(shape, seat.gpus, seat.share_milli)
-        self._change(seat.node, state, shape, +1)
+        self._change(seat.node, state.cut(seat.instances), shape, +1)
 
     def give_back(self, shape: Shape, seat: Seat) -> None:
         """Let one replica leave the seat that it took; a GPU that is out of use stays so."""
         out = self.nodes[seat.node].unhealthy_gpus | self.nodes[seat.node].mig_gpus
         gpus = tuple(gpu for gpu in seat.gpus if gpu not in out) if out else seat.gpus
         state = self.state(seat.node).give_back(shape, gpus, seat.share_milli)
+        state = state.join(seat.instances, self.nodes[seat.node])
         self._change(seat.node, state, shape, -1)
 
     def show(self, n: int, state: NodeState) -> None:
@@ -423,6 +430,7 @@ def node_classes(problem: Problem) -> list[int]:
             node.taints,
             node.schedulable,
             tuple(node.all_labels.get(label) for label in asked),
+            (node.mig_mode, node.cuttable_gpus, node.instances),
         )
         numbers.append(classes.setdefault(key, len(classes)))
     return numbers

@@ -83,6 +83,7 @@ class Draft:
                     node=self.board.nodes[seat.node].name,
                     gpus=seat.gpus,
                     share_milli=seat.share_milli,
+                    instances=seat.instances,
                 )
             )
             number[role.name] += 1

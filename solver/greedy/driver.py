@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from solver.geometry import recut_gpus
 from solver.greedy.draft import Draft
 from solver.greedy.orders import Order
 from solver.greedy.scoring import PlacementPolicy
@@ -55,7 +56,23 @@ def make_plan(problem: Problem, order: Order, policy: PlacementPolicy) -> Plan:
             order,
             [more for job in elastic if order.level(job) == level for more in _beyond_minimum(job)],
         )
-    return draft.plan()
+    return within_recut_limit(problem, order, draft.plan())
+
+
+def within_recut_limit(problem: Problem, order: Order, plan: Plan) -> Plan:
+    """The plan without the jobs, last ones first, that make it cut more GPUs anew than it may."""
+    limit = problem.most_recut_gpus
+    while limit is not None and recut_gpus(problem, plan) > limit:
+        cutting = [
+            problem.job_by_name[name]
+            for name, places in plan.by_job.items()
+            if any(place.instances or place.gpus for place in places)
+        ]
+        last = max(cutting, key=order.rank)
+        group = problem.start_groups.get(last.start_group or "", (last,))
+        dropped = {job.name for job in group}
+        plan = Plan.of(p for p in plan.placements if p.job not in dropped)
+    return plan
 
 
 def _units(problem: Problem, order: Order) -> list[Start | More]:

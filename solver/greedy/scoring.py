@@ -172,6 +172,6 @@ class PlacementPolicy(ABC):
 
 def work_kind(shape: Shape) -> str | None:
     """Kind of work: ``fraction`` or the number of GPUs; None for replicas without GPUs."""
-    if shape.is_share:
+    if shape.is_share or shape.slices:
         return "fraction"
     return str(shape.gpus) if shape.gpus else None

@@ -10,6 +10,7 @@ from specs.models.base import (
     Count,
     Decimal,
     Duration,
+    Flag,
     Name,
     PositiveCount,
     Priority,
@@ -63,6 +64,18 @@ class ReferenceSpec(RequestSpec):
     """A shape of the workload that "stranded" is relative to."""
 
     weight: PositiveCount = Field(1, description="How much it counts")
+
+
+class MigRulesSpec(StrictModel):
+    """How far a plan may change the MIG geometry."""
+
+    cut_whole: Flag = Field(True, description="Whether GPUs that nobody holds may be cut")
+    back_to_whole: Flag = Field(
+        False, description="Whether GPUs in MIG mode that nobody uses may be whole again"
+    )
+    limit: Count | None = Field(
+        None, description="Most GPUs whose geometry or mode one plan changes"
+    )
 
 
 def _workers_kind(value: object) -> str:

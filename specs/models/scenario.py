@@ -6,7 +6,14 @@ from pydantic import Field
 
 from specs.models.base import StrictModel
 from specs.models.cluster import Cluster
-from specs.models.policy import Objective, PreemptFor, QueueSpec, ReferenceSpec, SolveSpec
+from specs.models.policy import (
+    MigRulesSpec,
+    Objective,
+    PreemptFor,
+    QueueSpec,
+    ReferenceSpec,
+    SolveSpec,
+)
 from specs.models.workload import JobSpec, RunningSpec
 
 
@@ -27,5 +34,8 @@ class ClusterSpec(StrictModel):
     )
     reference: tuple[ReferenceSpec, ...] = Field(
         (), description="Workload that stranded is relative to; left out: the spec's own jobs"
+    )
+    mig: MigRulesSpec = Field(
+        default_factory=MigRulesSpec, description="How far a plan may change the MIG geometry"
     )
     solve: SolveSpec = Field(default_factory=SolveSpec, description="Limits of the solver")

@@ -52,7 +52,8 @@ class RequestSpec(StrictModel):
         None, description="A share of one GPU, said by its memory: 20Gi"
     )
     mig: dict[Name, PositiveCount] = Field(
-        default_factory=dict, description="MIG slices by profile: {2g.20gb: 1}"
+        default_factory=dict,
+        description="MIG slices by profile, {2g.20gb: 1}, or by amounts, {20Gi+2g: 1}",
     )
     cpu: Quantity | None = Field(None, description="Cores per replica")
     memory: Quantity | None = Field(None, description="Memory per replica")
@@ -127,6 +128,9 @@ class WorkSpec(RequestSpec):
         None, description="Fewest replicas that make sense: the job is elastic"
     )
     gang: Flag = Field(True, description="All or nothing; false: each replica for itself")
+    across_instances: Flag = Field(
+        False, description="Whether a gang may span MIG instances, which NVLink does not join"
+    )
     topology: TopologyRuleSpec | None = Field(None, description="Where the gang belongs together")
     spread: SpreadSpec | None = Field(None, description="How its replicas are kept apart")
     roles: tuple[RoleSpec, ...] = Field((), description="Replicas that differ, one gang together")

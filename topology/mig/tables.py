@@ -35,7 +35,9 @@ class Profile:
     family
         The same kind on every model of the grid: ``1g``, ``1g-double``, ``1g+me``, ``2g``.
     smi_id
-        What ``nvidia-smi mig -cgi`` takes. It is no NVML number.
+        What ``nvidia-smi mig -cgi`` takes.
+    nvml_id
+        The same profile in NVML's own numbers.
     compute
         Compute slices.
     size
@@ -57,6 +59,7 @@ class Profile:
     name: str
     family: str
     smi_id: int
+    nvml_id: int
     compute: int
     size: int
     starts: tuple[int, ...]
@@ -229,6 +232,7 @@ def _table(identity: str) -> MigTable:
             name=name,
             family=kind["family"],
             smi_id=kind["id"],
+            nvml_id=kind["nvml"],
             compute=kind["compute"],
             size=kind["size"],
             starts=tuple(kind["starts"]),

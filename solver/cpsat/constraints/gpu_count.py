@@ -1,6 +1,7 @@
 """Where the GPUs of a node are interchangeable, they are counted.
 
-Rule, for each such node n with f idle GPUs: ``sum_r gpus_r * x[r, n] + sum_i open[n, i] <= f``.
+Rule, for each such node n with f idle GPUs: ``sum_r gpus_r * x[r, n] + sum_i open[n, i] <= f``,
+those that are cut into MIG instances counting as open.
 
 Where a node stands for m interchangeable ones, both bounds count m times.
 
@@ -27,8 +28,9 @@ def add_gpu_count(variables: Variables, devices: Devices) -> None:
         nodes = variables.size(node)
         whole = [(x, r.shape.gpus) for _, r, x in variables.on_node(node) if r.shape.gpus]
         opened = [(o, 1) for o in devices.open.get(node.name, {}).values()]
-        if whole or opened:
-            variables.require(weighted([*whole, *opened]), None, nodes * idle)
+        cut = [(y, 1) for y in devices.cut(node)]
+        if whole or opened or cut:
+            variables.require(weighted([*whole, *opened, *cut]), None, nodes * idle)
         for size in sorted({gpus for _, gpus in whole if gpus > 1}):
             blocks = [(x, gpus // size) for x, gpus in whole]
             variables.require(weighted(blocks), None, nodes * (idle // size))

@@ -63,6 +63,7 @@ def _add_node(variables: Variables, devices: Devices, node: Node) -> None:
         users = [(y, 1) for y in devices.taking(node, gpu)]
         if opened is not None:
             users.append((opened, 1))
+        users += [(y, 1) for y in devices.cut(node, gpu)]
         if len(users) > 1:
             variables.require(weighted(users), None, 1)
 

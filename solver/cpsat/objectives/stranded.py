@@ -91,7 +91,8 @@ class Leftover:
             (self._devices.load_milli(self._variables, self._node, gpu), -1)
             for gpu in range(self._node.n_gpus)
         ]
-        return weighted([*loads, *self._whole(-GPU_MILLI), (1, self._state.free_milli)])
+        cut = [(y, -GPU_MILLI) for y in self._devices.cut(self._node)]
+        return weighted([*loads, *cut, *self._whole(-GPU_MILLI), (1, self._state.free_milli)])
 
     def _whole(self, factor: int) -> list[tuple[Expr, int]]:
         on_node = self._variables.on_node(self._node)
@@ -173,6 +174,7 @@ class Leftover:
         """``floor(idle GPUs left / size)`` as a variable, where GPUs are interchangeable."""
         idle = len(idle_allowed(self._node, shape, self._state))
         opened = [(o, -1) for o in self._devices.open.get(self._node.name, {}).values()]
+        opened += [(y, -1) for y in self._devices.cut(self._node)]
         left = weighted([*self._whole(-1), *opened, (1, idle)])
         if size == 1:
             return left
@@ -217,6 +219,7 @@ class Leftover:
         opened = self._devices.open.get(self._node.name, {}).get(gpu)
         if opened is not None:
             taken.append((opened, -1))
+        taken += [(y, -1) for y in self._devices.cut(self._node, gpu)]
         return weighted([*taken, (1, 1)])
 
     def _linked_pack(self, shape: Shape, idle: GpuSet) -> Expr:
@@ -273,6 +276,7 @@ class Leftover:
                 terms.append((self._spare_on(gpu, milli, None), 1))
         if whole:
             terms += self._whole(-whole)
+            terms += [(y, -whole) for y in self._devices.cut(node)]
         return weighted([*terms, (1, constant)])
 
     def _spare_on(self, gpu: int, milli: int, opened: Expr | None) -> Expr:
@@ -293,6 +297,7 @@ class Leftover:
             variables.require(weighted([(spare, milli), (load, 1), (opened, -left)]), None, 0)
         else:
             taken = [(y, GPU_MILLI) for y in self._devices.taking(node, gpu)]
+            taken += [(y, GPU_MILLI) for y in self._devices.cut(node, gpu)]
             variables.require(weighted([(spare, milli), (load, 1), *taken]), None, left)
         self._spare[key] = spare
         return spare
