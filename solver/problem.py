@@ -176,6 +176,11 @@ class Problem:
         """Whether anybody who waits asks for MIG slices."""
         return any(role.shape.slices for _, role in self.roles())
 
+    @cached_property
+    def may_recut(self) -> bool:
+        """Whether a plan could change the MIG geometry of any GPU."""
+        return self.has_slices or any(node.switchable_gpus for node in self.nodes)
+
     def _slice_milli(self, wish: Slice) -> int:
         """A slice counts by its memory slots, on the smallest GPU that has it: 1g is an eighth."""
         for table in self.mig_tables:

@@ -184,7 +184,7 @@ def _preemption_cost_steps(problem: Problem) -> list[Step]:
         for name, unit in (measures if in_question else measures[:1])
     ] + [
         Step(tier="preemption_cost", kind="recut", step="mig", sense="min", unit="GPUs recut")
-        for _ in range(problem.has_slices)
+        for _ in range(problem.may_recut)
     ]
 
 

@@ -51,7 +51,6 @@ def add_mig(variables: Variables, devices: Devices) -> None:
             _add_classes(variables, devices, node, wishes)
         if wanted:
             _add_demand(variables, devices, node)
-    _add_limit(variables, devices)
 
 
 def _add_classes(
@@ -132,7 +131,8 @@ def _by_model(place: tuple[str | None, MigTable]) -> str:
     return place[0] or ""
 
 
-def _add_limit(variables: Variables, devices: Devices) -> None:
+def add_recut_limit(variables: Variables, devices: Devices) -> None:
+    """Let a plan change the geometry of no more GPUs than it may."""
     limit = variables.problem.most_recut_gpus
     if limit is not None:
         variables.require(recut_gpus(variables, devices), None, limit)
