@@ -15,6 +15,7 @@ SECTIONS = {
     "`cluster.pools` and `cluster.nodes`": ["PoolSpec", "NodeSpec"],
     "`queues`": ["QueueSpec"],
     "`jobs`": ["JobSpec"],
+    "`mig`": ["MigRulesSpec"],
     "`solve`": ["SolveSpec"],
 }
 INSIDE = {

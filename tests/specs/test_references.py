@@ -332,14 +332,6 @@ def test_a_contradiction_is_said_with_its_place(text, path, value, rule, hint):
             id="no share",
         ),
         pytest.param(
-            "mig: @{1g.5gb: 1}",
-            ".mig",
-            "a mapping of 1",
-            "MIG slices are not planned by this version",
-            "Ask for gpus or gpu_memory",
-            id="MIG slices",
-        ),
-        pytest.param(
             "gpus: 1, replicas: 2, min: @3",
             ".min",
             "3",
