@@ -111,3 +111,38 @@ def plan(
         typer.echo(to_json(mig_parted_checkpoint(problem, result)), nl=False)
     else:
         emit(output, mig_plan_report(problem, result), mig_plan_view(problem, result))
+
+
+@mig_app.command("ahead")
+def ahead(
+    spec: SpecArgument,
+    draws: Annotated[
+        int, typer.Option("--draws", min=1, max=1000, help="Demands that are drawn.")
+    ] = 10,
+    output: OutputOption = OutputFormat.TABLE,
+    time_limit: TimeLimitOption = None,
+    workers: WorkersOption = None,
+    seed: SeedOption = None,
+    max_size: MaxSizeOption = None,
+) -> None:
+    """Cut the free GPUs for a demand that varies, and compare with fleets cut in one way."""
+    from commands.inputs import duration_s, size_bytes
+    from commands.output import emit
+    from report.fleet_view import fleet_report, fleet_view
+    from solver.fleet import best_fleet, free_gpus, static_fleets
+    from specs.compile import compile_spec
+    from specs.loader import MAX_SIZE_BYTES, load_spec
+    from specs.slices import demand_of
+
+    loaded = load_spec(spec, MAX_SIZE_BYTES if max_size is None else size_bytes(max_size))
+    problem = compile_spec(loaded).problem
+    items, gpus = demand_of(loaded), free_gpus(problem)
+    if not items or not gpus:
+        missing = "demand under mig" if not items else "GPU that is free and can be cut"
+        raise typer.BadParameter(f"the spec has no {missing}", param_hint="SPEC")
+    limit_s = 30.0 if time_limit is None else duration_s(time_limit)
+    chance = 1 if seed is None else seed
+    best = best_fleet(gpus, items, draws=draws, seed=chance, time_s=limit_s, workers=workers)
+    fixed = static_fleets(gpus, items, draws=draws, seed=chance, time_s=limit_s, workers=workers)
+    fleets = (best, *fixed)
+    emit(output, fleet_report(fleets, gpus), fleet_view(problem.name, fleets, gpus))

@@ -109,6 +109,12 @@ def _slice_faults(loaded: LoadedSpec, machines: Machines) -> Iterator[SpecFault]
     """Slices that no GPU of the cluster has; where machines are at fault nobody can say."""
     if machines.unsure or not machines.nodes:
         return
+    for index, kind in enumerate(loaded.spec.mig.demand):
+        place: Path = ("mig", "demand", index)
+        yield from slice_faults(loaded, kind, place, machines.nodes.values())
+        if bool(kind.mig) == bool(kind.gpus):
+            hint = "Give one of mig and gpus"
+            yield loaded.fault(place, "a kind of demand takes slices or whole GPUs", hint)
     for index, job in enumerate(loaded.spec.jobs):
         path: Path = ("jobs", index)
         yield from slice_faults(loaded, job, path, machines.nodes.values())

@@ -7,6 +7,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING
 
 from solver.cluster import MigInstance
+from solver.fleet import Item
 from solver.workload import Slice
 from specs.models.quantity import MIB, QuantityError, parse_quantity, rounded
 from topology.errors import MigLayoutError, UnknownMigModelError, UnknownMigProfileError
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from specs.errors import SpecFault
     from specs.loaded import LoadedSpec
     from specs.models.cluster import MigGpuSpec, MigInstanceSpec
+    from specs.models.policy import DemandSpec
     from specs.models.workload import RequestSpec
     from specs.places import Path
 
@@ -29,7 +31,7 @@ _AMOUNTS = re.compile(
 )
 
 
-def slices_of(request: RequestSpec) -> tuple[tuple[Slice, int], ...]:
+def slices_of(request: RequestSpec | DemandSpec) -> tuple[tuple[Slice, int], ...]:
     """The slices of a request, sorted; equal ones are counted together."""
     found: dict[Slice, int] = {}
     for text, count in request.mig.items():
@@ -60,7 +62,7 @@ def slice_of(text: str) -> Slice:
 
 
 def slice_faults(
-    loaded: LoadedSpec, request: RequestSpec, path: Path, nodes: Iterable[Node]
+    loaded: LoadedSpec, request: RequestSpec | DemandSpec, path: Path, nodes: Iterable[Node]
 ) -> Iterator[SpecFault]:
     """Slices that no GPU of the cluster has, with what they mean elsewhere."""
     if not request.mig:
@@ -146,3 +148,18 @@ def _instance(spec: MigInstanceSpec, model: str | None) -> Instance | None:
 def cuttable(models: Sequence[str | None]) -> frozenset[int]:
     """The GPUs whose layouts are known."""
     return frozenset(gpu for gpu, model in enumerate(models) if mig_table_or_none(model))
+
+
+def demand_of(loaded: LoadedSpec) -> tuple[Item, ...]:
+    """The kinds of demand that a fleet is cut for."""
+    return tuple(
+        Item(
+            name=kind.name,
+            slices=slices_of(kind),
+            gpus=kind.gpus,
+            count=kind.count,
+            weight=kind.weight,
+            variation_ratio=float(kind.variation),
+        )
+        for kind in loaded.spec.mig.demand
+    )

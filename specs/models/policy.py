@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
 from typing import Annotated, Literal
 
 from pydantic import Discriminator, Field, Tag
@@ -66,6 +67,21 @@ class ReferenceSpec(RequestSpec):
     weight: PositiveCount = Field(1, description="How much it counts")
 
 
+class DemandSpec(StrictModel):
+    """A kind of demand that a fleet is cut for ahead of time."""
+
+    name: Name = Field(description="Name of the kind")
+    mig: dict[Name, PositiveCount] = Field(
+        default_factory=dict, description="Slices that one of it takes, as in a job"
+    )
+    gpus: Count = Field(0, description="Whole GPUs that one of it takes")
+    count: PositiveCount = Field(1, description="How many are wanted on average")
+    weight: PositiveCount = Field(1, description="What admitting one is worth")
+    variation: Decimal = Field(
+        Fraction(0), description="How far the number varies: 0.3 is 30 % up and down"
+    )
+
+
 class MigRulesSpec(StrictModel):
     """How far a plan may change the MIG geometry."""
 
@@ -75,6 +91,9 @@ class MigRulesSpec(StrictModel):
     )
     limit: Count | None = Field(
         None, description="Most GPUs whose geometry or mode one plan changes"
+    )
+    demand: tuple[DemandSpec, ...] = Field(
+        (), description="Demand that `mig ahead` cuts the free GPUs for"
     )
 
 

@@ -32,6 +32,7 @@ INSIDE = {
     ("`jobs`", "preemption"): ["PreemptionSpec"],
     ("`jobs`", "load"): ["LoadSpec"],
     ("`running`", "replicas[]"): ["RunningReplicaSpec"],
+    ("`mig`", "demand[]"): ["DemandSpec"],
 }
 
 
