@@ -13,6 +13,7 @@ from typing import Annotated
 import typer
 
 from commands import (
+    advise,
     compare,
     import_cluster,
     mig,
@@ -38,6 +39,7 @@ app.command("compare")(compare.compare)
 app.command("validate")(validate.validate)
 app.command("simulate")(simulate.simulate)
 app.command("topology")(topology.topology)
+app.command("advise")(advise.advise)
 app.add_typer(mig.mig_app, name="mig", no_args_is_help=False)
 app.add_typer(import_cluster.import_app, name="import", no_args_is_help=False)
 app.add_typer(plugin.plugin_app, name="plugin", no_args_is_help=False)

@@ -57,6 +57,7 @@ class Benchmark:
 def registry() -> Mapping[str, Benchmark]:
     """All benchmarks by name."""
     from benchmarks.latency import LATENCY
+    from benchmarks.mig import MIG
     from benchmarks.never_worse import NEVER_WORSE
     from benchmarks.openb import OPENB_BENCHMARK
     from benchmarks.openb_ceiling import OPENB_CEILING
@@ -79,6 +80,7 @@ def registry() -> Mapping[str, Benchmark]:
             PHILLY_BENCHMARK,
             PREEMPT,
             PLUGIN,
+            MIG,
             SIMULATE_SCALE,
         )
     }

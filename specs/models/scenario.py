@@ -14,6 +14,7 @@ from specs.models.policy import (
     ReferenceSpec,
     SolveSpec,
 )
+from specs.models.tenants import TenantSpec
 from specs.models.workload import JobSpec, RunningSpec
 
 
@@ -38,4 +39,5 @@ class ClusterSpec(StrictModel):
     mig: MigRulesSpec = Field(
         default_factory=MigRulesSpec, description="How far a plan may change the MIG geometry"
     )
+    tenants: tuple[TenantSpec, ...] = Field((), description="Tiers of tenants, for `advise`")
     solve: SolveSpec = Field(default_factory=SolveSpec, description="Limits of the solver")

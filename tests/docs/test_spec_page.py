@@ -16,6 +16,7 @@ SECTIONS = {
     "`queues`": ["QueueSpec"],
     "`jobs`": ["JobSpec"],
     "`mig`": ["MigRulesSpec"],
+    "`tenants`": ["TenantSpec"],
     "`solve`": ["SolveSpec"],
 }
 INSIDE = {

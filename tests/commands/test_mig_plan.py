@@ -1,0 +1,170 @@
+"""The verbs `mig plan`, `mig ahead` and `advise`: their answers, exports and refusals."""
+
+import json
+
+import pytest
+import yaml
+
+from tests.commands.running import unstrand
+
+SPEC = """\
+cluster:
+  name: two
+  nodes:
+    - name: n
+      gpus: 2
+      gpu_model: A100-80GB
+      mig:
+        - gpu: 0
+          instances:
+            - {profile: 3g.40gb, start: 4, used_by: chat}
+            - {profile: 1g.10gb, start: 0}
+jobs:
+  - {name: four, priority: 1, mig: {4g.40gb: 1}}
+  - {name: seven, mig: {7g.80gb: 1}}
+"""
+
+
+@pytest.fixture
+def spec(tmp_path):
+    path = tmp_path / "mig.yaml"
+    path.write_text(SPEC)
+    return path
+
+
+def plan(spec, *words):
+    done = unstrand("mig", "plan", spec, "--workers", 1, *words)
+    assert done.code == 0, done.err
+    return done.out
+
+
+def test_a_plan_says_what_to_destroy_what_to_create_and_what_stays(spec):
+    first, second = json.loads(plan(spec, "--output", "json"))["gpus"]
+
+    assert first["destroy"] == [{"profile": "1g.10gb", "start": 0}]
+    assert first["create"] == [{"profile": "4g.40gb", "start": 0}]
+    assert first["final"] == [
+        {"profile": "4g.40gb", "start": 0, "used_by": "four"},
+        {"profile": "3g.40gb", "start": 4, "used_by": "chat"},
+    ]
+    assert (first["mode"], first["drain"], first["starts_must_be_passed"]) == (
+        "unchanged",
+        [],
+        False,
+    )
+    assert second["create"] == [{"profile": "7g.80gb", "start": 0}]
+    assert (second["mode"], second["reset"]) == ("on", True)
+
+
+def test_a_small_slice_goes_where_a_driver_that_chooses_would_not_put_it(spec):
+    spec.write_text(
+        "cluster: {nodes: [{name: n, gpus: 1, gpu_model: A100-40GB}]}\n"
+        "jobs: [{name: small, mig: {1g.5gb: 1}}]\n"
+    )
+
+    (gpu,) = json.loads(plan(spec, "--output", "json"))["gpus"]
+
+    assert gpu["create"] == [{"profile": "1g.5gb", "start": 6}]
+    assert gpu["starts_must_be_passed"]
+    assert "the starts must be passed" in plan(spec)
+
+
+def test_the_table_has_the_commands_with_their_starts(spec):
+    out = plan(spec)
+
+    assert "n gpu 0: destroy 1g.10gb@0" in out
+    assert "nvidia-smi mig -i 0 -cgi 5:0 -C" in out
+    assert "n gpu 1: switch MIG mode on, which resets the GPU" in out
+
+
+def test_mig_parted_gets_counts_without_placements(spec):
+    config = yaml.safe_load(plan(spec, "--export", "mig-parted"))
+
+    assert config["version"] == "v1"
+    assert config["mig-configs"]["n"] == [
+        {"devices": [0], "mig-enabled": True, "mig-devices": {"3g.40gb": 1, "4g.40gb": 1}},
+        {"devices": [1], "mig-enabled": True, "mig-devices": {"7g.80gb": 1}},
+    ]
+
+
+def test_checkpoints_have_placements_and_leave_out_gpus_in_use(spec):
+    (device,) = json.loads(plan(spec, "--export", "mig-parted-checkpoint"))["n"]["MigState"][
+        "Devices"
+    ]
+
+    (instance,) = device["GpuInstances"]
+    assert device["UUID"] == "<uuid of GPU 1 of n>"
+    assert instance["Placement"] == {"Start": 0, "Size": 8}
+    assert instance["ProfileID"] == 4
+    assert instance["ComputeInstances"] == [{"ProfileID": 4, "EngProfileID": 0}]
+
+
+def test_a_saved_plan_with_slices_can_be_begun_with(spec, tmp_path):
+    saved = tmp_path / "plan.json"
+    unstrand("solve", spec, "--save", saved, "--workers", 1)
+
+    done = unstrand("solve", spec, "--from", saved, "--workers", 1, "--output", "json")
+
+    answer = json.loads(done.out)
+    assert "2 of 2 jobs of plan.json stand as they were planned" in answer["notes"]
+    assert answer["placements"] == json.loads(saved.read_text())["placements"]
+    assert answer["placements"][0]["instances"] == [{"gpu": 0, "profile": "4g.40gb", "start": 0}]
+
+
+def test_a_greedy_policy_can_cut_gpus_too(spec):
+    gpus = json.loads(plan(spec, "--policy", "best-fit", "--output", "json"))["gpus"]
+
+    assert [gpu["final"][0]["profile"] for gpu in gpus] == ["4g.40gb", "7g.80gb"]
+
+
+def test_ahead_compares_with_static_fleets():
+    done = unstrand("mig", "ahead", "specs/mig.yaml", "--output", "json", "--workers", 1)
+    solver, *static = json.loads(done.out)["fleets"]
+
+    assert [fleet["name"] for fleet in static] == ["all 1g", "balanced", "whole"]
+    assert all(fleet["admitted_ratio"] <= solver["admitted_ratio"] for fleet in static)
+    assert solver["admitted_ratio"] <= solver["bound_ratio"]
+
+
+def test_ahead_without_demand_is_a_mistake(spec):
+    done = unstrand("mig", "ahead", spec)
+
+    assert done.code == 2
+    assert "no demand under mig" in done.err
+
+
+def test_advice_comes_with_what_it_isolates_and_what_to_apply():
+    done = unstrand("advise", "specs/tenants.yaml", "--output", "json")
+    tiers = {tier["name"]: tier for tier in json.loads(done.out)["tiers"]}
+
+    assert {name: tier["mechanism"] for name, tier in tiers.items()} == {
+        "customers": "mig",
+        "chat": "mig",
+        "embed": "mps",
+        "nightly": "mps",
+        "notebooks": "time-slicing",
+        "pretrain": "whole",
+    }
+    assert tiers["customers"]["configuration"]["request"] == {"nvidia.com/mig-1g.10gb": 1}
+    assert tiers["embed"]["isolation"]["faults"] == "no"
+    sharing = tiers["notebooks"]["configuration"]["device-plugin"]["sharing"]
+    assert sharing["timeSlicing"]["resources"] == [{"name": "nvidia.com/gpu", "replicas": 15}]
+    assert tiers["pretrain"]["model"] == "H100-80GB"
+
+
+@pytest.mark.parametrize(
+    ("tenant", "said"),
+    [
+        ("{name: t, gpu_memory: 200Gi}", "memory beyond the card"),
+        ("{name: t, gpu_memory: 1Gi, busy: 1.5}", "above 0 and at most 1"),
+        ("{name: t, work: lazy}", "one of latency, batch, interactive"),
+    ],
+)
+def test_a_tier_that_cannot_be_is_refused(tmp_path, tenant, said):
+    path = tmp_path / "tenants.yaml"
+    path.write_text(f"cluster: {{pools: [{{name: a, preset: hgx-h100}}]}}\ntenants: [{tenant}]\n")
+
+    done = unstrand("advise", path)
+
+    assert done.code == 3
+    assert said in done.err
