@@ -227,6 +227,8 @@ def _policies(asked: Asked, sources: Sequence[Source]) -> list[str]:
     default = POLICIES
     if kinds:
         default = OPENB_POLICIES if kinds == {"openb"} else TRACE_POLICIES
+    elif len({arrival.job.priority for arrival in sources[0].scenario(1).everyone}) > 1:
+        default += ",priority"
     names = [
         name.strip() for name in (default if asked.policies is None else asked.policies).split(",")
     ]
@@ -305,7 +307,7 @@ def run_sweep(
     finished, either is passed on.
     """
     from report.progress import ProgressLine
-    from report.simulation_view import SimulationRow
+    from report.simulation_view import SimulationRow, left_notes
     from simulator.sweep import FailedRunError, LostWorkerError
 
     sweep = question.sweep
@@ -335,6 +337,7 @@ def run_sweep(
         notes.append(f"{cached} of {len(sweep.cells)} runs were there already ({sweep.folder})")
     results = [done[cell] for cell in sweep.cells if cell in done]
     rows = [SimulationRow(result.cell.source.name, result.summary) for result in results]
+    notes += left_notes(rows)
     outcomes = tuple(r.outcome for r in results if r.outcome is not None)
     return Answer(rows=tuple(rows), outcomes=outcomes, notes=tuple(notes), failure=failure)
 

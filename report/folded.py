@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import isnan, nan
 from typing import TYPE_CHECKING, Literal
 
 from rich.text import Text
@@ -74,12 +75,22 @@ class Column:
     values: tuple[float, ...]
     more_is_better: bool = False
     write: Callable[[float], str] = amount
+    compared: tuple[bool, ...] | None = None
+    """Rows that may be the best; None is all of them."""
 
     def cell(self, row: int) -> Text:
-        """What stands in a row."""
-        text = self.write(self.values[row])
-        alike = len({self.write(value) for value in self.values}) == 1
-        best = (max if self.more_is_better else min)(self.values)
-        if alike or abs(self.values[row] - best) > 1e-9:
+        """What stands in a row; NaN is no number, and so "-"."""
+        written = ["-" if isnan(value) else self.write(value) for value in self.values]
+        text = written[row]
+        compared = self.compared or (True,) * len(self.values)
+        numbers = [
+            value
+            for value, may in zip(self.values, compared, strict=True)
+            if may and not isnan(value)
+        ]
+        best = (max if self.more_is_better else min)(numbers, default=nan)
+        alike = len(set(written)) == 1
+        # Where there is no number or no best one, the difference is NaN, and no less than that.
+        if alike or not compared[row] or not abs(self.values[row] - best) <= 1e-9:
             return Text(f"{text}  ")
         return Text(f"{text} *", style="bold green")

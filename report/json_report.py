@@ -52,6 +52,11 @@ def number(value: float) -> int | float | None:
     return int(rounded) if rounded.is_integer() else rounded
 
 
+def maybe(value: float | None) -> int | float | None:
+    """`number`, or null where there is none."""
+    return None if value is None else number(value)
+
+
 def numbers(table: Mapping[str, float]) -> dict[str, int | float | None]:
     """`number` of every value."""
     return {key: number(value) for key, value in table.items()}
@@ -139,14 +144,19 @@ def simulate_row(row: SimulationRow) -> dict[str, Any]:
         "finished": run.finished,
         "failed": run.failed,
         "unschedulable": run.unschedulable,
+        "waiting": run.waiting,
         "running": run.running,
+        "left": [
+            {"job": left.job, "state": left.state.value, "reason": left.reason} for left in run.left
+        ],
         "utilization_ratio": number(run.utilization_ratio),
-        "wait_mean_s": number(run.wait_mean_s),
-        "wait_p50_s": number(run.wait_p50_s),
-        "wait_p90_s": number(run.wait_p90_s),
-        "wait_p99_s": number(run.wait_p99_s),
-        "wait_max_s": number(run.wait_max_s),
-        "jct_mean_s": number(run.jct_mean_s),
+        "goodput_ratio": number(run.goodput_ratio),
+        "wait_mean_s": maybe(run.wait_mean_s),
+        "wait_p50_s": maybe(run.wait_p50_s),
+        "wait_p90_s": maybe(run.wait_p90_s),
+        "wait_p99_s": maybe(run.wait_p99_s),
+        "wait_max_s": maybe(run.wait_max_s),
+        "jct_mean_s": maybe(run.jct_mean_s),
         "stranded_gpus_mean": number(run.stranded_gpus_mean),
         "fragmentation_gpus_mean": number(run.fragmentation_gpus_mean),
         "deadlocks": run.deadlocks,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import inf, isfinite
+from math import nan
 from statistics import fmean
 from typing import TYPE_CHECKING
 
@@ -11,13 +11,20 @@ from rich.console import Group, RenderableType
 from rich.text import Text
 
 from report.folded import Cells, Column, Folded
-from report.text import amount, duration, percent
+from report.text import amount, duration, percent, plural
+from simulator.lives import State
 from solver.cluster import GPU_MILLI
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
-    from simulator.outcome import Summary
+    from simulator.outcome import Left, Summary
+
+
+NEVER, WAITING = State.UNSCHEDULABLE, State.WAITING
+
+MOST_NAMES, MOST_REASONS = 5, 3
+"""Jobs of one reason, and reasons, that a note names."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,17 +41,22 @@ class Measure:
 
     Parameters
     ----------
+    value
+        The number; None where there is none.
     matters
         Whether the column is shown for these runs.
+    of_done
+        Whether it is about jobs that got done, so that who got fewer done is not the best in it.
     explained
         What the legend says about it.
     """
 
     title: str
-    value: Callable[[Summary], float]
+    value: Callable[[Summary], float | None]
     more_is_better: bool = False
     write: Callable[[float], str] = amount
     matters: Callable[[Sequence[Summary]], bool] = lambda _: True
+    of_done: bool = False
     explained: str = ""
 
 
@@ -79,6 +91,39 @@ def simulate_view(
     )
 
 
+def left_notes(rows: Sequence[SimulationRow]) -> list[str]:
+    """A sentence on jobs that never fit, and one on those that still wait: who, and why.
+
+    Policies and seeds that leave the same jobs share it.
+    """
+    found: dict[tuple[str, State, int, tuple[Left, ...]], dict[str, None]] = {}
+    for row in rows:
+        run = row.summary
+        for state, count in ((NEVER, run.unschedulable), (WAITING, run.waiting)):
+            if count:
+                left = tuple(left for left in run.left if left.state is state)
+                found.setdefault((row.trace, state, count, left), {})[run.policy] = None
+    policies = len({row.summary.policy for row in rows})
+    notes = []
+    for (_, state, count, left), who in found.items():
+        names = "every policy" if len(who) == policies else ", ".join(who)
+        what = "never fits" if count == 1 else "never fit"
+        if state is WAITING:
+            what = "still waits at the end" if count == 1 else "still wait at the end"
+        reasons = dict.fromkeys(entry.reason for entry in left)
+        named = "; ".join(
+            f"{_some([e.job for e in left if e.reason == reason])} ({reason})"
+            for reason in list(reasons)[:MOST_REASONS]
+        )
+        notes.append(f"{names}: {plural(count, 'job')} {what}: {named}")
+    return notes
+
+
+def _some(names: Sequence[str]) -> str:
+    more = ", …" if len(names) > MOST_NAMES else ""
+    return ", ".join(names[:MOST_NAMES]) + more
+
+
 def _heads(runs: dict[str, dict[str, list[Summary]]]) -> list[Cells]:
     names = [
         Text(policy, style="bold" if policy.endswith("cp-sat") else "")
@@ -100,10 +145,20 @@ def _heads(runs: dict[str, dict[str, list[Summary]]]) -> list[Cells]:
 def _cells(measure: Measure, runs: dict[str, dict[str, list[Summary]]]) -> list[Text]:
     cells = []
     for policies in runs.values():
-        means = tuple(fmean(map(measure.value, seeds)) for seeds in policies.values())
-        column = Column(measure.title, means, measure.more_is_better, measure.write)
+        means = tuple(_mean(map(measure.value, seeds)) for seeds in policies.values())
+        compared = None
+        if measure.of_done:
+            done = [fmean(run.finished + run.failed for run in runs) for runs in policies.values()]
+            compared = tuple(count == max(done) for count in done)
+        column = Column(measure.title, means, measure.more_is_better, measure.write, compared)
         cells += [column.cell(row) for row, _ in enumerate(means)]
     return cells
+
+
+def _mean(values: Iterable[float | None]) -> float:
+    """The mean of those that are there; NaN where none is."""
+    known = [value for value in values if value is not None]
+    return fmean(known) if known else nan
 
 
 def _legend(measures: Sequence[Measure], n_seeds: Sequence[int]) -> str:
@@ -122,20 +177,11 @@ def _stay(runs: Sequence[Summary]) -> bool:
 
 
 def _waits(runs: Sequence[Summary]) -> bool:
-    return any(run.finished > 0 or run.wait_max_s > 0 for run in runs) or not _stay(runs)
+    return any(run.finished > 0 or run.wait_max_s for run in runs) or not _stay(runs)
 
 
 def _preempts(runs: Sequence[Summary]) -> bool:
     return any(run.preemptions for run in runs)
-
-
-def _jct(run: Summary) -> float:
-    # Where no job ran to its end there is no mean, and it must not pass for the best one.
-    return run.jct_mean_s or inf
-
-
-def _jct_text(value_s: float) -> str:
-    return duration(value_s) if isfinite(value_s) else "-"
 
 
 MEASURES = (
@@ -144,17 +190,26 @@ MEASURES = (
         title="failed",
         value=lambda run: run.failed,
         matters=lambda runs: any(run.failed for run in runs),
+        explained="failed: by themselves, or dropped on arrival where nobody waits",
     ),
     Measure(
-        title="not\nplaced",
+        title="never\nfit",
         value=lambda run: run.unschedulable,
         matters=lambda runs: any(run.unschedulable for run in runs),
+        explained="never fit: not even the empty cluster",
+    ),
+    Measure(
+        title="still\nwait",
+        value=lambda run: run.waiting,
+        matters=lambda runs: any(run.waiting for run in runs),
+        explained="still wait: when nothing more ends or arrives",
     ),
     Measure(
         title="still\nrun",
         value=lambda run: run.running,
         more_is_better=True,
         matters=lambda runs: any(run.running for run in runs),
+        explained="still run: they do not end by themselves",
     ),
     Measure(
         title="allocated\nGPUs",
@@ -171,19 +226,41 @@ MEASURES = (
         explained="utilization: GPU-time of jobs that run, of all from first arrival to last end",
     ),
     Measure(
+        title="goodput",
+        value=lambda run: run.goodput_ratio,
+        more_is_better=True,
+        write=percent,
+        matters=_preempts,
+        explained="goodput: the same without work that was lost and restarts",
+    ),
+    Measure(
         title="wait\nmean",
         value=lambda run: run.wait_mean_s,
         write=duration,
         matters=_waits,
+        of_done=True,
         explained="wait: arrival to first start, of jobs that started",
     ),
-    Measure(title="wait\np50", value=lambda r: r.wait_p50_s, write=duration, matters=_waits),
-    Measure(title="wait\np99", value=lambda r: r.wait_p99_s, write=duration, matters=_waits),
+    Measure(
+        title="wait\np50",
+        value=lambda run: run.wait_p50_s,
+        write=duration,
+        matters=_waits,
+        of_done=True,
+    ),
+    Measure(
+        title="wait\np99",
+        value=lambda run: run.wait_p99_s,
+        write=duration,
+        matters=_waits,
+        of_done=True,
+    ),
     Measure(
         title="JCT\nmean",
-        value=_jct,
-        write=_jct_text,
-        matters=lambda runs: any(run.jct_mean_s for run in runs),
+        value=lambda run: run.jct_mean_s,
+        write=duration,
+        matters=lambda runs: any(run.jct_mean_s is not None for run in runs),
+        of_done=True,
         explained="JCT: arrival to end",
     ),
     Measure(
@@ -194,7 +271,12 @@ MEASURES = (
     ),
     Measure(title="fragm.\nGPUs", value=lambda run: run.fragmentation_gpus_mean),
     Measure(title="dead-\nlocks", value=lambda run: run.deadlocks),
-    Measure(title="preemp-\ntions", value=lambda run: run.preemptions, matters=_preempts),
+    Measure(
+        title="preemp-\ntions",
+        value=lambda run: run.preemptions,
+        matters=_preempts,
+        explained="preemptions: times that running work was stopped for other work",
+    ),
     Measure(
         title="lost\nGPU-h",
         value=lambda run: run.lost_gpu_h,

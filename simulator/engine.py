@@ -139,9 +139,8 @@ class Engine:
 
     def _close(self) -> None:
         """Nothing will happen any more: who still waits does so for ever."""
-        for life in list(self.cluster.waiting.values()):
-            reason = "waits for room that never comes: nothing more ends or arrives"
-            self.cluster.refuse(life, State.UNSCHEDULABLE, reason)
+        for life in self.cluster.waiting.values():
+            life.reason = "waits for room that never comes: nothing more ends or arrives"
 
 
 def _alike(arrival: Arrival) -> tuple[object, ...]:

@@ -10,7 +10,7 @@ from solver.cluster import GPU_MILLI
 
 
 class State(StrEnum):
-    """Where a job is in its life."""
+    """Where a job is in its life; who waits at the end of a run has found no room in it."""
 
     WAITING = "waiting"
     RUNNING = "running"

@@ -31,12 +31,29 @@ class JobOutcome:
         return None if self.start_ms is None else self.start_ms - self.arrival_ms
 
 
+MOST_NAMED = 20
+"""Jobs that a row names of those that never started or still wait."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Left:
+    """A job that never fits the empty cluster, or still waits at the end, and why."""
+
+    job: str
+    state: State
+    reason: str
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Summary:
     """One row of the comparison.
 
     `finished`, `failed` (by themselves, or dropped on arrival where nobody waits),
-    `unschedulable` and `running` (they do not end by themselves) add up to all jobs.
+    `unschedulable` (they never fit), `waiting` (still, when nothing more ends or arrives) and
+    `running` (they do not end by themselves) add up to all jobs.
+
+    Times are None where no job started, or none ended. `left` names the first `MOST_NAMED` of
+    those that never fit or still wait.
     """
 
     policy: str
@@ -44,14 +61,17 @@ class Summary:
     finished: int
     failed: int
     unschedulable: int
+    waiting: int
     running: int
+    left: tuple[Left, ...]
     utilization_ratio: float
-    wait_mean_s: float
-    wait_p50_s: float
-    wait_p90_s: float
-    wait_p99_s: float
-    wait_max_s: float
-    jct_mean_s: float
+    goodput_ratio: float
+    wait_mean_s: float | None
+    wait_p50_s: float | None
+    wait_p90_s: float | None
+    wait_p99_s: float | None
+    wait_max_s: float | None
+    jct_mean_s: float | None
     stranded_gpus_mean: float
     fragmentation_gpus_mean: float
     deadlocks: int

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from simulator.engine import Engine, Observer
 from simulator.lives import Life, State
 from simulator.metrics import Meter, percentile
-from simulator.outcome import JobOutcome, Outcome, Summary
+from simulator.outcome import MOST_NAMED, JobOutcome, Left, Outcome, Summary
 from simulator.policies import SimulationOptions, parse_simulation_policy
 from simulator.scenario import MS, Scenario
 from simulator.state import Cluster
@@ -142,6 +142,10 @@ def _summary(
     span_ms = (meter.first_ms if last_ms is None else last_ms) - meter.first_ms
     capacity = cluster.problem.capacity["gpu_milli"] or 0
     stranded, fragmented, busy = meter.means(span_ms, to_last_end=not cluster.running)
+    lost_gpu_ms = sum(life.lost_gpu_ms for life in lives)
+    utilization = busy * GPU_MILLI / capacity if capacity else 0.0
+    lost = lost_gpu_ms / (capacity * span_ms) if capacity and span_ms else 0.0
+    left = [life for life in lives if life.state in (State.UNSCHEDULABLE, State.WAITING)]
     jct = [(life.end_ms or 0) - life.arrival.arrival_ms for life in done]
     return Summary(
         policy=policy,
@@ -149,19 +153,24 @@ def _summary(
         finished=count[State.FINISHED],
         failed=count[State.FAILED],
         unschedulable=count[State.UNSCHEDULABLE],
+        waiting=count[State.WAITING],
         running=count[State.RUNNING],
-        utilization_ratio=busy * GPU_MILLI / capacity if capacity else 0.0,
+        left=tuple(
+            Left(job=life.name, state=life.state, reason=life.reason) for life in left[:MOST_NAMED]
+        ),
+        utilization_ratio=utilization,
+        goodput_ratio=max(0.0, utilization - lost),
         wait_mean_s=_mean_s(waits),
-        wait_p50_s=percentile(waits, 50) / MS,
-        wait_p90_s=percentile(waits, 90) / MS,
-        wait_p99_s=percentile(waits, 99) / MS,
-        wait_max_s=percentile(waits, 100) / MS,
+        wait_p50_s=_percentile_s(waits, 50),
+        wait_p90_s=_percentile_s(waits, 90),
+        wait_p99_s=_percentile_s(waits, 99),
+        wait_max_s=_percentile_s(waits, 100),
         jct_mean_s=_mean_s(jct),
         stranded_gpus_mean=stranded,
         fragmentation_gpus_mean=fragmented,
         deadlocks=deadlocks,
         preemptions=sum(life.preemptions for life in lives),
-        lost_gpu_h=sum(life.lost_gpu_ms for life in lives) / GPU_MILLI / HOUR_MS,
+        lost_gpu_h=lost_gpu_ms / GPU_MILLI / HOUR_MS,
         allocated_milli=sum(cluster.held_milli.values()),
         fragmentation_milli=meter.fragmented_milli,
         jain=meter.jain,
@@ -171,5 +180,9 @@ def _summary(
     )
 
 
-def _mean_s(times_ms: Sequence[int]) -> float:
-    return sum(times_ms) / len(times_ms) / MS if times_ms else 0.0
+def _mean_s(times_ms: Sequence[int]) -> float | None:
+    return sum(times_ms) / len(times_ms) / MS if times_ms else None
+
+
+def _percentile_s(sorted_ms: Sequence[int], percent: float) -> float | None:
+    return percentile(sorted_ms, percent) / MS if sorted_ms else None

@@ -16,12 +16,12 @@ from typing import TYPE_CHECKING
 
 from simulator.lives import State
 from simulator.metrics import Series
-from simulator.outcome import JobOutcome, Outcome, Summary
+from simulator.outcome import JobOutcome, Left, Outcome, Summary
 
 if TYPE_CHECKING:
     import polars
 
-FORMAT = 1
+FORMAT = 2
 """Changes whenever the tables do: runs of another format are made again."""
 
 JOBS, EVENTS, SERIES, SUMMARY = "jobs.parquet", "events.parquet", "series.parquet", "summary.json"
@@ -83,7 +83,8 @@ def saved_summary(folder: Path, fingerprint: str) -> Summary | None:
             return None
         if not all((folder / name).is_file() for name in (JOBS, EVENTS, SERIES)):
             return None
-        return Summary(**kept)
+        left = [Left(**{**entry, "state": State(entry["state"])}) for entry in kept.pop("left")]
+        return Summary(**kept, left=tuple(left))
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
         return None  # cut off, or not ours: it is made again
 

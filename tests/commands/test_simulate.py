@@ -12,6 +12,7 @@ from xml.etree import ElementTree
 
 import pytest
 
+from commands.simulation import OPENB_POLICIES, POLICIES, TRACE_POLICIES
 from tests.commands.running import Done, unstrand
 from tests.paths import SHARED
 
@@ -239,6 +240,39 @@ def test_a_changed_spec_is_run_again(tmp_path: Path):
         row["makespan_s"]
         == rows("--policies", "easy", stdin=SPEC.replace("30m", "40m"))[0]["makespan_s"]
     )
+
+
+def test_priority_is_compared_where_priorities_differ():
+    usual = [row["policy"] for row in rows()]
+    others = [
+        row["policy"] for row in rows(stdin=SPEC.replace("name: b,", "name: b, priority: 5,"))
+    ]
+
+    assert usual == list(BANDS)
+    assert others == [*BANDS, "priority"]
+
+
+def test_the_policies_of_the_default_are_listed():
+    listed = re.sub(r"[\s│|]+", " ", unstrand("simulate", "--help").out)
+
+    for names in (POLICIES, OPENB_POLICIES, TRACE_POLICIES):
+        assert names.replace(",", ", ") in listed
+
+
+def test_who_starves_is_told_from_what_never_fits():
+    text = SPEC + "  - {name: huge, gpus: 16, duration: 1m}\n"
+    text = text.replace("duration: 30m", "priority: 0")  # b does not end
+    done = unstrand("simulate", "-", "--policies", "fifo-skip", "--output", "json", stdin=text)
+
+    answer = json.loads(done.out)
+    (row,) = answer["rows"]
+    assert (row["unschedulable"], row["waiting"], row["running"]) == (1, 1, 1)
+    assert [(left["job"], left["state"]) for left in row["left"]] == [
+        ("huge", "unschedulable"),
+        ("wide", "waiting"),
+    ]
+    assert any("still waits at the end: wide" in note for note in answer["notes"])
+    assert any("never fits: huge" in note for note in answer["notes"])
 
 
 # What is refused

@@ -51,5 +51,5 @@ OUTCOMES = tuple(run(policy) for policy in POLICIES)
 STRICT, EASY = (outcome.summary for outcome in OUTCOMES)
 
 
-def row(summary: Summary, trace: str = "tiny", **changes: float) -> SimulationRow:
+def row(summary: Summary, trace: str = "tiny", **changes: object) -> SimulationRow:
     return SimulationRow(trace, replace(summary, **changes))

@@ -2,7 +2,9 @@ import pytest
 from rich.console import RenderableType
 from syrupy.assertion import SnapshotAssertion
 
-from report.simulation_view import simulate_view
+from report.simulation_view import left_notes, simulate_view
+from simulator.lives import State
+from simulator.outcome import Left
 from tests.report.runs import EASY, STRICT, row
 from tests.report.test_console import written
 
@@ -64,7 +66,9 @@ def test_the_best_is_looked_for_within_each_trace():
     ("title", "changes"),
     [
         ("failed", {"failed": 1}),
-        ("placed", {"unschedulable": 2}),
+        ("never", {"unschedulable": 2}),
+        ("still", {"waiting": 2}),
+        ("goodput", {"preemptions": 3}),
         ("still", {"running": 1}),
         ("allocated", {"running": 5, "finished": 0}),
         ("lost", {"preemptions": 3, "lost_gpu_h": 0.5}),
@@ -79,7 +83,13 @@ def test_a_column_that_would_say_nothing_is_left_out(title: str, changes: dict[s
 
 
 def test_where_nothing_departs_no_time_is_shown():
-    stays = {"running": 5, "finished": 0, "wait_mean_s": 0, "wait_max_s": 0, "jct_mean_s": 0}
+    stays = {
+        "running": 5,
+        "finished": 0,
+        "wait_mean_s": None,
+        "wait_max_s": None,
+        "jct_mean_s": None,
+    }
     head = head_of(simulate_view("tiny", [row(STRICT, **stays), row(EASY, **stays)], []))
 
     assert "wait" not in head
@@ -87,11 +97,47 @@ def test_where_nothing_departs_no_time_is_shown():
 
 
 def test_no_job_that_ended_is_not_the_best_completion_time():
-    view = simulate_view("tiny", [row(STRICT, jct_mean_s=0, finished=0), row(EASY)], [])
+    view = simulate_view("tiny", [row(STRICT, jct_mean_s=None, finished=0), row(EASY)], [])
 
     lines = rows_of(view)
     assert " - " in lines["fifo-strict+first-fit"]
     assert "23.2 min *" in lines["easy+best-fit"]
+
+
+def test_who_got_fewer_jobs_done_is_not_the_best_in_waits_and_times():
+    hasty = row(STRICT, finished=1, waiting=4, wait_mean_s=0, jct_mean_s=1)
+
+    lines = rows_of(simulate_view("tiny", [hasty, row(EASY)], []))
+
+    assert " 0 s " in lines["fifo-strict+first-fit"]
+    assert "0 s *" not in lines["fifo-strict+first-fit"]
+    assert "23.2 min *" in lines["easy+best-fit"]
+
+
+def test_policies_that_leave_the_same_jobs_share_a_note():
+    huge = Left(job="huge", state=State.UNSCHEDULABLE, reason="impossible: 16 GPUs")
+    late = Left(job="late", state=State.WAITING, reason="waits for room")
+
+    notes = left_notes(
+        [
+            row(STRICT, unschedulable=1, waiting=1, left=(huge, late)),
+            row(EASY, unschedulable=1, left=(huge,)),
+        ]
+    )
+
+    assert notes == [
+        "every policy: 1 job never fits: huge (impossible: 16 GPUs)",
+        "fifo-strict+first-fit: 1 job still waits at the end: late (waits for room)",
+    ]
+
+
+def test_the_legend_explains_every_column_of_jobs():
+    changes = {"failed": 1, "unschedulable": 1, "waiting": 1, "running": 1, "preemptions": 1}
+
+    legend = written(simulate_view("tiny", [row(STRICT), row(EASY, **changes)], []), 300)
+
+    for word in ("failed:", "never fit:", "still wait:", "still run:", "preemptions:", "goodput:"):
+        assert word in legend
 
 
 @pytest.mark.parametrize("width", [60, 85, 120])

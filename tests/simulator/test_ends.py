@@ -80,14 +80,22 @@ def test_a_limit_holds_one_queue_only_where_others_may_pass():
     assert story.under("fifo-skip").start_s("b") == 2
 
 
-def test_who_waits_for_what_does_not_end_is_unschedulable_in_the_end():
+def test_who_waits_for_what_does_not_end_still_waits_in_the_end():
     story = Story().node("n1", gpus=1).job("endless", gpus=1).job("late", at=1, runs=1, gpus=1)
+    story.job("huge", at=1, runs=1, gpus=2)
 
     told = story.under("fifo-skip")
 
     assert told.state("endless") == "running"
-    assert told.state("late") == "unschedulable"
+    assert told.state("late") == "waiting"
     assert "never comes" in told.reason("late")
+    assert told.end_s("late") is None
+    row = told.summary
+    assert (row.unschedulable, row.waiting, row.running) == (1, 1, 1)
+    assert [(left.job, left.state) for left in row.left] == [
+        ("late", "waiting"),
+        ("huge", "unschedulable"),
+    ]
 
 
 # Start groups
@@ -203,6 +211,24 @@ def test_unschedulable_jobs_have_no_wait_and_no_completion_time():
     assert (row.wait_mean_s, row.jct_mean_s, row.unschedulable) == (0, 10, 1)
 
 
+def test_where_nothing_starts_or_ends_there_are_no_times():
+    row = Story().node("n1", gpus=1).job("huge", runs=1, gpus=2).under("fifo-skip").summary
+    endless = Story().node("n1", gpus=1).job("on", gpus=1).under("fifo-skip").summary
+
+    assert (row.wait_mean_s, row.wait_p99_s, row.jct_mean_s) == (None, None, None)
+    assert (endless.wait_mean_s, endless.jct_mean_s) == (0, None)
+
+
+def test_goodput_counts_no_work_that_was_lost():
+    story = Story().node("n1", gpus=1).job("low", runs=100, gpus=1, restart=5)
+
+    told = story.job("high", at=40, runs=10, gpus=1, priority=1).under("priority")
+
+    # 40 s are lost and 5 s of starting again; 100 + 10 of 155 s are of use.
+    assert told.summary.utilization_ratio == pytest.approx(1)
+    assert told.summary.goodput_ratio == pytest.approx(110 / 155)
+
+
 def test_failed_jobs_have_a_completion_time():
     row = Story().node("n1", gpus=1).job("a", runs=10, gpus=1, fails=True).under("easy").summary
 
@@ -236,8 +262,8 @@ def test_who_waits_in_vain_is_told_so_when_the_last_thing_has_happened():
 
     told = story.under("fifo-skip")
 
-    assert told.state("late") == "unschedulable"
-    assert told.end_s("late") == told.end_s("train") == told.summary.makespan_s
+    assert told.state("late") == "waiting"
+    assert told.end_s("train") == told.summary.makespan_s
 
 
 def test_time_begins_with_the_first_arrival_not_with_a_look_at_the_load():

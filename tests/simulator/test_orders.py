@@ -250,7 +250,7 @@ def test_services_are_never_stopped():
     told = story.job("high", at=1, runs=1, gpus=1, priority=9).under("priority+best-fit")
 
     assert told.state("web") == "running"
-    assert told.state("high") == "unschedulable"
+    assert told.state("high") == "waiting"
 
 
 # What being stopped costs
