@@ -8,7 +8,7 @@ out not to be needed is put back. The plan goes on with a job only if it gets be
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from solver.cluster import Node
 from solver.fit import fit, hosts, pick_gpus, share_milli_on
@@ -65,10 +65,14 @@ def make_way(
 
 
 def _in_order(problem: Problem, plan: Plan) -> list[Job]:
-    """Gangs that wait: those with a guarantee to claim first, then by priority and age."""
+    """Gangs that wait: those with a guarantee to claim first, then by priority and age.
+
+    Start groups and MIG slices are left to the search.
+    """
     quota = {queue.name for queue in problem.queues if queue.quota}
     waiting = [job for job in problem.pending if job.gang and job.name not in plan.by_job]
     waiting = [job for job in waiting if job.start_group is None]
+    waiting = [job for job in waiting if not any(role.shape.slices for role in job.roles)]
     return sorted(waiting, key=lambda job: (job.queue not in quota, -job.priority))
 
 
@@ -254,10 +258,11 @@ def _given_back(state: NodeState, held: RunningReplica) -> NodeState:
     left = list(state.gpu_left)
     for gpu in held.gpus:
         left[gpu] += held.share_milli
-    return NodeState(
-        tuple(left),
-        None if state.cpu_left is None else state.cpu_left + held.cpu_milli,
-        None if state.memory_left is None else state.memory_left + held.memory_mib,
+    return replace(
+        state,
+        gpu_left=tuple(left),
+        cpu_left=None if state.cpu_left is None else state.cpu_left + held.cpu_milli,
+        memory_left=None if state.memory_left is None else state.memory_left + held.memory_mib,
     )
 
 
