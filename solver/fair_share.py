@@ -122,29 +122,83 @@ def demand(problem: Problem) -> dict[str, dict[ResourceName, int]]:
 def entitlements(problem: Problem) -> Mapping[str, Mapping[ResourceName, int]]:
     """What each queue is entitled to, by resource: whole GPUs (in milli), milli-CPU, MiB.
 
+    Level by level: the top queues divide the cluster, each with what all below it want and are
+    guaranteed; then the queues below one, and its own work, divide what it got. An inner
+    queue's number is that of all below it. A quota that is not said is the sum of those below.
     Resources without a limit in the cluster entitle everybody to their demand.
     """
     wanted = demand(problem)
     table: dict[str, dict[ResourceName, int]] = {q.name: {} for q in problem.queues}
     for resource in RESOURCES:
-        capacity = problem.capacity[resource]
         unit = GPU_MILLI if resource == "gpu_milli" else 1
-        claims = [_claim(q, resource, wanted[q.name][resource], unit) for q in problem.queues]
-        if capacity is None:
-            shares = {claim.name: claim.cap for claim in claims}
-        else:
-            shares = water_fill(claims, capacity // unit)
-        for name, share in shares.items():
-            table[name][resource] = share * unit
+        level = _Level(problem.queues, resource, unit, {q: wanted[q][resource] for q in wanted})
+        capacity = problem.capacity[resource]
+        shares = level.divide(None if capacity is None else capacity // unit)
+        for name in table:
+            table[name][resource] = shares[name] * unit
     return table
 
 
-def _claim(queue: Queue, resource: ResourceName, wanted: int, unit: int) -> Claim:
-    cap = min(wanted, queue.limit.get(resource, wanted))
-    return Claim(
-        name=queue.name,
-        priority=queue.priority,
-        weight=queue.weight,
-        quota=queue.quota.get(resource, 0) // unit,
-        cap=-(-cap // unit),
-    )
+class _Level:
+    """One resource of a tree of queues, in whole units."""
+
+    def __init__(
+        self,
+        queues: Sequence[Queue],
+        resource: ResourceName,
+        unit: int,
+        wanted: Mapping[str, int],
+    ) -> None:
+        self._queues = queues
+        self._resource = resource
+        self._unit = unit
+        self._own = {name: -(-amount // unit) for name, amount in wanted.items()}
+        self._below: dict[str | None, list[Queue]] = {}
+        for queue in queues:
+            self._below.setdefault(queue.parent, []).append(queue)
+
+    def divide(self, capacity: int | None) -> dict[str, int]:
+        """What every queue gets of so much; None is no limit."""
+        given = dict.fromkeys(self._own, 0)
+        self._fill(None, capacity, given)
+        return given
+
+    def _fill(self, parent: str | None, amount: int | None, given: dict[str, int]) -> None:
+        claims = [self._claim(queue) for queue in self._below.get(parent, [])]
+        if parent is not None:
+            claims.append(self._own_claim(parent, sum(claim.quota for claim in claims)))
+        if amount is None:
+            shares = {claim.name: claim.cap for claim in claims}
+        else:
+            shares = water_fill(claims, amount)
+        for queue in self._below.get(parent, []):
+            share = given[queue.name] = shares[queue.name]
+            if queue.name in self._below:
+                self._fill(queue.name, share if amount is not None else None, given)
+
+    def _claim(self, queue: Queue) -> Claim:
+        return Claim(
+            name=queue.name,
+            priority=queue.priority,
+            weight=queue.weight,
+            quota=self._quota(queue),
+            cap=self._cap(queue),
+        )
+
+    def _own_claim(self, parent: str, guaranteed_below: int) -> Claim:
+        """The work of an inner queue itself, beside the queues below it."""
+        (queue,) = (queue for queue in self._queues if queue.name == parent)
+        quota = max(0, self._quota(queue) - guaranteed_below)
+        return Claim(name=f"{parent}/", priority=0, weight=1, quota=quota, cap=self._own[parent])
+
+    def _quota(self, queue: Queue) -> int:
+        if self._resource in queue.quota:
+            return queue.quota[self._resource] // self._unit
+        return sum(self._quota(child) for child in self._below.get(queue.name, []))
+
+    def _cap(self, queue: Queue) -> int:
+        wanted = self._own[queue.name]
+        if self._resource not in queue.demand:  # what it says it wants is for all below it
+            wanted += sum(self._cap(child) for child in self._below.get(queue.name, []))
+        limit = queue.limit.get(self._resource)
+        return wanted if limit is None else min(wanted, -(-limit // self._unit))

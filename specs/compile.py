@@ -180,7 +180,9 @@ def _notes(loaded: LoadedSpec, machines: Machines) -> list[str]:
     spec = loaded.spec
     notes = []
     if any(queue.parent is not None for queue in spec.queues):
-        notes.append("quotas and weights of inner queues are not applied yet")
+        notes.append(
+            "inner queues: only entitlements go level by level, no guarantees and fairness yet"
+        )
     models = {
         model for node in machines.nodes.values() for model in node.topology.gpu_models if model
     }

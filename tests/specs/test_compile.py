@@ -388,7 +388,7 @@ def test_objectives_reference_and_options_arrive():
     [
         (
             "queues: [{name: default}, {name: q, parent: default}]",
-            "quotas and weights of inner queues are not applied yet",
+            "inner queues: only entitlements go level by level, no guarantees and fairness yet",
         ),
         (
             "running: [{job: r, min: 1, wanted: 6, replicas: [{node: n, gpus: [0]}]}]",
