@@ -61,6 +61,7 @@ class Endpoint:
         self._paths, self._metrics, self._prepare = paths, metrics, prepare
         self._feed = Feed()
         self._server: grpc.Server | None = None
+        self._workers: ThreadPoolExecutor | None = None
         self._own: Identity | None = None
         self._tried_with: Identity | None = None
         self._alone_since: float | None = None
@@ -148,7 +149,8 @@ class Endpoint:
         if self._feed.latest is not None:
             feed.publish(self._feed.latest)
         self._feed = feed
-        server = grpc.server(ThreadPoolExecutor(WORKERS, thread_name_prefix=self.name))
+        self._workers = ThreadPoolExecutor(WORKERS, thread_name_prefix=self.name)
+        server = grpc.server(self._workers)
         service = DevicePluginService(lambda: self.served, feed, self._metrics, self._prepare)
         api_pb2_grpc.add_DevicePluginServicer_to_server(service, server)
         if self._paths.watcher:
@@ -228,6 +230,9 @@ class Endpoint:
         server, self._server = self._server, None
         if server is not None:
             await asyncio.to_thread(server.stop(grace_s).wait)
+        if self._workers is not None:
+            self._workers.shutdown(wait=False)
+            self._workers = None
         if self.socket is not None:
             with contextlib.suppress(OSError):
                 self.socket.unlink()

@@ -110,6 +110,20 @@ def test_a_late_first_snapshot_shows_nothing_before(kubelet: Kubelet, plugin: St
     eventually(lambda: kubelet.allocatable() == 8)
 
 
+def test_a_slow_driver_does_not_hold_a_restart_up(kubelet: Kubelet, plugin: Starts):
+    kubelet.do("start")
+    ours = plugin()
+    eventually(lambda: kubelet.allocatable() == 8)
+    ours.state.set(slow_s=3)
+    time.sleep(0.3)
+
+    kubelet.do("restart")
+
+    assert eventually(lambda: kubelet.allocatable() == 8) < 1
+    kubelet.admit("pod", {GPU: 2})
+    ours.state.set()
+
+
 def test_the_plugin_watcher_finds_us_and_finds_us_again(kubelet: Kubelet, plugin: Starts):
     kubelet.do("start")
     plugin(watcher=True)

@@ -1,0 +1,123 @@
+"""``plugin``: what an operator sees of it before and while it runs."""
+
+import json
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+import urllib.error
+import urllib.request
+from pathlib import Path
+
+import pytest
+
+from tests.commands.running import unstrand
+
+ROOT = Path(__file__).parents[2]
+
+
+def test_the_walk_through_ends_with_every_step():
+    done = unstrand("plugin", "serve", "--fake", "hgx-h100", "--mock-kubelet")
+
+    assert done.code == 0, done.err
+    steps = [line for line in done.out.splitlines() if line[0].isdigit()]
+    assert [line[0] for line in steps] == list("1234567")
+    assert "2. the node has 8 allocatable nvidia.com/gpu" in done.out
+    assert done.out.count("first sees NVIDIA_VISIBLE_DEVICES=GPU-") == 1
+
+
+def test_one_gpu_becomes_four_units_and_the_caveat_is_printed():
+    config = ROOT / "docs" / "examples" / "time-slicing.yaml"
+
+    done = unstrand("plugin", "devices", "--fake", "l4", "--config-file", config, "-o", "json")
+
+    report = json.loads(done.out)
+    assert report["schema"] == "unstrand/plugin-devices/v1"
+    assert [one["allocatable"] for one in report["resources"]] == [4 * report["gpus"]]
+    assert "does not divide memory" in done.err
+
+
+def test_options_reach_any_key_of_the_config():
+    done = unstrand("plugin", "devices", "--fake", "l4", "--set", "flags.migStrategie=none")
+
+    assert done.code == 3
+    assert 'flags.migStrategie: unknown key. Did you mean "migStrategy"?' in done.err
+
+
+def test_a_setting_without_a_value_is_a_mistake_of_usage():
+    assert unstrand("plugin", "devices", "--fake", "l4", "--set", "flags").code == 2
+
+
+def test_an_unknown_preset_is_bad_input():
+    done = unstrand("plugin", "devices", "--fake", "hgx-h1000")
+
+    assert done.code == 3
+    assert "hgx-h100" in done.err
+
+
+def test_c17_validate_names_the_key_and_its_place(tmp_path: Path):
+    file = tmp_path / "config.yaml"
+    file.write_text("version: v1\nflags:\n  renameByDefault: true\n")
+
+    done = unstrand("plugin", "validate", file)
+
+    assert done.code == 3
+    assert f"{file}:3:3: flags.renameByDefault: unknown key. It belongs under" in done.err
+
+
+def test_validate_says_what_a_good_file_means():
+    done = unstrand("plugin", "validate", ROOT / "docs" / "examples" / "time-slicing.yaml")
+
+    assert done.code == 0
+    assert "valid; MIG strategy none, shared: gpu x 4" in done.out
+
+
+def test_labels_go_to_a_file_whole(tmp_path: Path):
+    target = tmp_path / "gfd"
+
+    done = unstrand("plugin", "labels", "--fake", "hgx-h100", "--save", target)
+
+    assert done.code == 0
+    lines = target.read_text().splitlines()
+    assert "nvidia.com/gpu.count=8" in lines
+    assert lines == sorted(lines)
+    assert [path.name for path in tmp_path.iterdir()] == ["gfd"]
+
+
+@pytest.fixture
+def port() -> int:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        return free.getsockname()[1]
+
+
+def test_a_process_tells_why_it_is_not_ready_and_ends_on_sigterm(port: int):
+    with tempfile.TemporaryDirectory(prefix="u", dir="/tmp") as folder:
+        root = Path(folder)
+        (root / "device-plugins").mkdir()
+        process = subprocess.Popen(
+            [
+                *(sys.executable, "cli.py", "plugin", "serve", "--fake", "l4"),
+                *("--kubelet-dir", folder, "--http-port", str(port)),
+            ],
+            cwd=ROOT,
+            stderr=subprocess.DEVNULL,
+        )
+        status, text = 0, ""
+        until = time.monotonic() + 15
+        while "kubelet.sock is not there" not in text and time.monotonic() < until:
+            time.sleep(0.05)
+            try:
+                urllib.request.urlopen(f"http://127.0.0.1:{port}/readyz", timeout=2)
+            except urllib.error.HTTPError as error:
+                status, text = error.code, error.read().decode()
+            except OSError:
+                continue
+        process.send_signal(signal.SIGTERM)
+
+        assert process.wait(10) == 0
+        assert status == 503
+        assert "kubelet.sock is not there" in text
+        assert list((root / "device-plugins").glob("*.sock")) == []
