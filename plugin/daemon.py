@@ -97,6 +97,7 @@ class Daemon:
         self._load_config, self._config_stamp = load_config, config_stamp
         self._cdi, self._geometry = cdi, geometry
         self._leaving: dict[str, Mapping[str, float]] = {}
+        self._kept = False
         self._wake = asyncio.Event()
         self._rescan = True
         self._owner = Ownership(settings.paths.ours, self.config.domain)
@@ -182,9 +183,8 @@ class Daemon:
     @property
     def _busy(self) -> bool:
         """Whether something is under way that a look at who holds what may move on."""
-        kept = any(endpoint.served.resource.extra for endpoint in self.endpoints.values())
         working = self._geometry is not None and self._geometry.busy
-        return kept or any(self._leaving.values()) or working
+        return self._kept or any(self._leaving.values()) or working
 
     async def reconcile(self) -> None:
         """Move what is advertised one step towards what should be.
@@ -226,6 +226,7 @@ class Daemon:
             self.notes = wanted.notes
             for note in wanted.notes:
                 log.warning("%s", note)
+        self._kept = False
         by_name = {resource.name: resource for resource in wanted.resources}
         swept = frozenset(e.socket for e in self.endpoints.values() if e.socket is not None)
         if not self.endpoints:
@@ -247,8 +248,17 @@ class Daemon:
         endpoint = self.endpoints.get(name)
         before = endpoint.advertised if endpoint is not None else ()
         held = None if in_use is None else in_use.get(name, frozenset())
-        now = step(before, self._leaving.get(name, {}), resource, held, time.monotonic())
+        others = (ids for other, ids in (in_use or {}).items() if other != name)
+        now = step(
+            before,
+            self._leaving.get(name, {}),
+            resource,
+            held,
+            time.monotonic(),
+            frozenset().union(*others),
+        )
         self._leaving[name] = now.leaving
+        self._kept = self._kept or bool(now.resource.extra or now.withheld)
         served = Served(
             resource=now.resource,
             topology=node.topology,

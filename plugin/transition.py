@@ -7,7 +7,7 @@ out in shares meanwhile, nor the other way round.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from plugin.names import REPLICA_MARK, device_of
@@ -42,6 +42,7 @@ def step(
     wanted: Resource,
     in_use: frozenset[str] | None,
     now_s: float,
+    elsewhere: frozenset[str] = frozenset(),
 ) -> Step:
     """One step from the IDs advertised `before` towards the wanted resource.
 
@@ -51,6 +52,8 @@ def step(
         Of the former step.
     in_use
         IDs that containers hold; None where the kubelet does not tell.
+    elsewhere
+        IDs that containers hold under other resource names, as after a change of name.
     """
     here = {device.uuid: position for position, device in enumerate(wanted.devices)}
     gone = [one for one in before if one not in wanted.owner]
@@ -68,13 +71,20 @@ def step(
     return Step(
         resource=resource,
         leaving=still_leaving,
-        withheld=frozenset(_withheld(resource, in_use or frozenset())),
+        withheld=frozenset(_withheld(resource, in_use or frozenset(), elsewhere)),
     )
 
 
-def _withheld(resource: Resource, in_use: frozenset[str]) -> Iterable[str]:
-    for ids in resource.ids:
-        held_as = {REPLICA_MARK in one for one in ids if one in in_use}
+def _withheld(
+    resource: Resource, in_use: frozenset[str], elsewhere: frozenset[str]
+) -> Iterator[str]:
+    held_elsewhere: dict[str, set[str]] = {}
+    for one in elsewhere:
+        held_elsewhere.setdefault(device_of(one), set()).add(one)
+    for ids, device in zip(resource.ids, resource.devices, strict=True):
+        others = held_elsewhere.get(device.uuid, set())
+        ways = {REPLICA_MARK in one for one in others | (in_use & set(ids))}
         for one in ids:
-            if held_as and one not in in_use and (REPLICA_MARK in one) not in held_as:
+            another_way = bool(ways - {REPLICA_MARK in one})
+            if one in others or (another_way and one not in in_use):
                 yield one

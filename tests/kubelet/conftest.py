@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from plugin.mock_kubelet.manager import Duplicates
 from tests.kubelet.driver import Kubelet, Loop, MockedKubelet, Plugin, RealKubelet
 from tests.kubelet.driver import why_no_real_kubelet as _why
 
@@ -31,12 +32,23 @@ def root() -> Iterator[Path]:
     shutil.rmtree(folder, ignore_errors=True)
 
 
-@pytest.fixture(params=["mock", "real"])
+@pytest.fixture(
+    params=[
+        "mock",
+        "real",
+        pytest.param("mock-by-path", marks=pytest.mark.slow),
+        pytest.param("real-1.37", marks=pytest.mark.slow),
+    ]
+)
 def kubelet(request: pytest.FixtureRequest, root: Path, loop: Loop) -> Iterator[Kubelet]:
-    """A kubelet that has not started yet."""
-    if request.param == "real" and (why := why_no_real_kubelet()):
+    """A kubelet that has not started yet: the mock or the real one, of 1.36 and of 1.37."""
+    kind, _, version = request.param.partition("-")
+    if kind == "real" and (why := why_no_real_kubelet(version or "1.36")):
         pytest.skip(why)
-    kubelet = MockedKubelet(root, loop) if request.param == "mock" else RealKubelet(root)
+    if kind == "real":
+        kubelet: Kubelet = RealKubelet(root, version or "1.36")
+    else:
+        kubelet = MockedKubelet(root, loop, Duplicates(version or "by-name"))
     yield kubelet
     kubelet.close()
 

@@ -27,7 +27,7 @@ from topology.presets import preset
 
 ROOT = Path(__file__).resolve().parents[2]
 HARNESS = Path(__file__).parent / "harness"
-BINARY = HARNESS / "build" / "kubelet"
+BINARIES = {"1.36": HARNESS / "build" / "kubelet", "1.37": HARNESS / "build" / "kubelet-137"}
 GPU = "nvidia.com/gpu"
 
 
@@ -124,7 +124,7 @@ class RealKubelet(Kubelet):
 
     kind = "real"
 
-    def __init__(self, root: Path):
+    def __init__(self, root: Path, version: str = "1.36"):
         super().__init__(root)
         script = (
             "mount -t tmpfs none /var/lib && mkdir /var/lib/kubelet && "
@@ -132,7 +132,7 @@ class RealKubelet(Kubelet):
         )
         self._log = (root / "kubelet.log").open("ab")
         self._process = subprocess.Popen(
-            ["unshare", "-m", "sh", "-c", script, "sh", str(root), str(BINARY)],
+            ["unshare", "-m", "sh", "-c", script, "sh", str(root), str(BINARIES[version])],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=self._log,
@@ -158,18 +158,18 @@ class RealKubelet(Kubelet):
         self._log.close()
 
 
-def why_no_real_kubelet() -> str:
+def why_no_real_kubelet(version: str) -> str:
     """Why the real device manager cannot run here; empty where it can."""
     if os.geteuid() != 0 or shutil.which("unshare") is None:
         return "needs root and unshare: the device manager's path is fixed"
     if subprocess.run(["unshare", "-m", "true"], capture_output=True, check=False).returncode:
         return "mount namespaces are not allowed here"
-    sources = [*HARNESS.glob("*.go"), HARNESS / "go.mod"]
-    if BINARY.exists() and BINARY.stat().st_mtime >= max(s.stat().st_mtime for s in sources):
+    binary = BINARIES[version]
+    newest = max(source.stat().st_mtime for source in HARNESS.glob("*.*"))
+    if binary.exists() and binary.stat().st_mtime >= newest:
         return ""
-    if shutil.which("go") is None:
-        return "Go is not installed"
-    return "the Go program is not built, or older than its sources: docs/plugin.md says how"
+    built = "is older than its sources" if binary.exists() else "is not built"
+    return f"the Go program of {version} {built}: docs/plugin.md says how"
 
 
 class State:

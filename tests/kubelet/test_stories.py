@@ -532,6 +532,24 @@ def test_a_gpu_held_whole_is_not_shared_until_it_is_free(
     eventually(lambda: kubelet.allocatable() == 16)
 
 
+def test_a_renamed_resource_does_not_give_out_what_the_old_name_holds(
+    kubelet: Kubelet, plugin: Starts, root: Path
+):
+    kubelet.do("start")
+    file = root / "config.yaml"
+    file.write_text("version: v1\n")
+    plugin(config_file=file, fake="h100-4")
+    eventually(lambda: kubelet.allocatable() == 4)
+    kubelet.admit("pod", {GPU: 1})
+
+    file.write_text(json.dumps(shared(4, renameByDefault=True)))
+
+    eventually(lambda: kubelet.allocatable(f"{GPU}.shared") == 12)
+    assert kubelet.allocatable() == 0
+    kubelet.do("remove_pod", uid="pod")
+    eventually(lambda: kubelet.allocatable(f"{GPU}.shared") == 16)
+
+
 def test_7_6_a_wrong_config_changes_nothing_and_is_said(
     kubelet: Kubelet, plugin: Starts, root: Path
 ):

@@ -43,6 +43,16 @@ def test_a_gpu_held_whole_is_not_shared_and_a_shared_one_not_given_whole():
     assert to_whole.withheld == {"GPU-0"}
 
 
+def test_what_is_held_under_another_name_is_not_given_out_under_the_new_one():
+    whole_held = step([], {}, whole(2, 2), frozenset(), 0, frozenset({"GPU-0"}))
+    share_held = step([], {}, whole(2, 2), frozenset(), 0, frozenset({"GPU-0::1"}))
+    shares_to_whole = step([], {}, whole(2), frozenset(), 0, frozenset({"GPU-1::0"}))
+
+    assert whole_held.withheld == {"GPU-0::0", "GPU-0::1"}
+    assert share_held.withheld == {"GPU-0::1"}
+    assert shares_to_whole.withheld == {"GPU-1"}
+
+
 @given(st.integers(0, 5), st.integers(0, 5), st.integers(0, 4), st.integers(0, 4), st.data())
 def test_7_5_every_id_in_use_is_still_advertised(
     had: int, gets: int, shares_before: int, shares_after: int, data: st.DataObject

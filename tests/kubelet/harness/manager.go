@@ -1,7 +1,7 @@
 package main
 
-// Every call into the kubelet's packages is in this file: signatures differ between versions, and
-// the compiler settles them here.
+// A kubelet reduced to its device manager and plugin watcher. Calls whose signatures differ between
+// versions are in calls_*.go.
 
 import (
 	"context"
@@ -15,13 +15,8 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/client-go/tools/record"
-	"k8s.io/klog/v2"
 	watcherapi "k8s.io/kubelet/pkg/apis/pluginregistration/v1"
-	"k8s.io/kubernetes/pkg/kubelet/cm/containermap"
-	"k8s.io/kubernetes/pkg/kubelet/cm/devicemanager"
-	"k8s.io/kubernetes/pkg/kubelet/cm/topologymanager"
 	"k8s.io/kubernetes/pkg/kubelet/pluginmanager"
 )
 
@@ -39,7 +34,7 @@ func (s *sources) AllReady() bool   { return s.ready }
 
 type kubelet struct {
 	mu      sync.Mutex
-	manager *devicemanager.ManagerImpl
+	manager *deviceManager
 	stop    chan struct{}
 	pods    map[string]*v1.Pod
 }
@@ -63,13 +58,11 @@ func (k *kubelet) start() error {
 			return err
 		}
 	}
-	manager, err := devicemanager.NewManagerImpl(nil, topologymanager.NewFakeManager())
+	manager, err := newDeviceManager()
 	if err != nil {
 		return err
 	}
-	err = manager.Start(klog.Background(), k.activePods, &sources{ready: true},
-		containermap.NewContainerMap(), sets.New[string]())
-	if err != nil {
+	if err := manager.begin(k.activePods); err != nil {
 		return err
 	}
 	k.manager, k.stop = manager, make(chan struct{})
@@ -84,7 +77,7 @@ func (k *kubelet) halt() error {
 		return fmt.Errorf("the manager does not run")
 	}
 	close(k.stop)
-	err := k.manager.Stop(klog.Background())
+	err := k.manager.end()
 	k.manager = nil
 	return err
 }
@@ -107,7 +100,7 @@ func (k *kubelet) capacity() (*capacity, error) {
 	if k.manager == nil {
 		return nil, fmt.Errorf("the manager does not run")
 	}
-	all, usable, removed := k.manager.GetCapacity()
+	all, usable, removed := k.manager.lists()
 	return &capacity{plain(all), plain(usable), removed}, nil
 }
 
@@ -157,7 +150,7 @@ func (k *kubelet) admit(request podRequest) (map[string]map[string][]string, err
 	k.mu.Unlock()
 	for _, list := range [][]v1.Container{pod.Spec.InitContainers, pod.Spec.Containers} {
 		for i := range list {
-			if err := k.manager.Allocate(pod, &list[i]); err != nil {
+			if err := k.manager.allocate(pod, &list[i]); err != nil {
 				k.remove(request.UID)
 				return nil, err
 			}
@@ -221,7 +214,7 @@ func (k *kubelet) options(uid string) (map[string]*runOptions, error) {
 	told := map[string]*runOptions{}
 	for i := range pod.Spec.Containers {
 		container := &pod.Spec.Containers[i]
-		got, err := k.manager.GetDeviceRunContainerOptions(context.Background(), pod, container)
+		got, err := k.manager.options(pod, container)
 		if err != nil {
 			return nil, err
 		}
@@ -261,7 +254,7 @@ func (k *kubelet) health(uid string) (map[string]string, error) {
 		status.ContainerStatuses = append(status.ContainerStatuses,
 			v1.ContainerStatus{Name: container.Name})
 	}
-	k.manager.UpdateAllocatedResourcesStatus(pod, status)
+	k.manager.tell(pod, status)
 	said := map[string]string{}
 	for _, container := range status.ContainerStatuses {
 		for _, resource := range container.AllocatedResourcesStatus {

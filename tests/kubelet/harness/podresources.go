@@ -17,22 +17,6 @@ import (
 
 const podResourcesSocket = "/var/lib/kubelet/pod-resources/kubelet.sock"
 
-type noCPUs struct{}
-
-func (noCPUs) GetCPUs(string, string) []int64 { return nil }
-func (noCPUs) GetAllocatableCPUs() []int64    { return nil }
-
-type noMemory struct{}
-
-func (noMemory) GetMemory(string, string) []*podresourcesapi.ContainerMemory { return nil }
-func (noMemory) GetAllocatableMemory() []*podresourcesapi.ContainerMemory    { return nil }
-
-type noClaims struct{}
-
-func (noClaims) GetDynamicResources(*v1.Pod, *v1.Container) []*podresourcesapi.DynamicResource {
-	return nil
-}
-
 func (k *kubelet) GetActivePods() []*v1.Pod { return k.activePods() }
 func (k *kubelet) GetPods() []*v1.Pod       { return k.activePods() }
 
@@ -41,24 +25,11 @@ func (k *kubelet) GetPodByName(namespace, name string) (*v1.Pod, bool) {
 	return pod, err == nil
 }
 
-func (k *kubelet) UpdateAllocatedDevices() {
-	if k.manager != nil {
-		k.manager.UpdateAllocatedDevices()
-	}
-}
-
 func (k *kubelet) GetDevices(uid, container string) []*podresourcesapi.ContainerDevices {
 	if k.manager == nil {
 		return nil
 	}
 	return flat(k.manager.GetDevices(uid, container))
-}
-
-func (k *kubelet) GetAllocatableDevices() []*podresourcesapi.ContainerDevices {
-	if k.manager == nil {
-		return nil
-	}
-	return flat(k.manager.GetAllocatableDevices())
 }
 
 func flat(all devicemanager.ResourceDeviceInstances) []*podresourcesapi.ContainerDevices {
