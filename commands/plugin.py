@@ -142,7 +142,9 @@ def serve(
 ) -> None:
     """Serve this node's GPUs to the kubelet until told to stop."""
     from commands.plugin_serve import Wishes, run, walk
+    from commands.plugin_setup import need_extra
 
+    need_extra()
     wishes = Wishes(
         fake=fake,
         fake_state=fake_state,

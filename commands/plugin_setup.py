@@ -16,6 +16,25 @@ MAX_CONFIG_BYTES = 2**20
 """A ConfigMap cannot be larger."""
 
 
+def need_extra() -> None:
+    """Refuse to serve where the optional packages are not installed.
+
+    Raises
+    ------
+    typer.BadParameter
+        One is missing; the way out is named.
+    """
+    from importlib.util import find_spec
+
+    import typer
+
+    missing = [name for name in ("grpc", "prometheus_client") if find_spec(name) is None]
+    if missing:
+        raise typer.BadParameter(
+            f"plugin serve needs {' and '.join(missing)}: pip install 'unstrand[plugin]'"
+        )
+
+
 def device_source(fake: str | None, state: Path | None = None) -> DeviceSource:
     """GPUs of this node, or those of a preset or capture.
 

@@ -33,6 +33,27 @@ from topology.hardware import gpu_model
 NAMESPACE = uuid.UUID("6d1f7e0a-3b0e-4f3c-9a55-0e6f4b7c2d10")
 POLL_S = 0.05
 
+CAPABILITIES: Mapping[str, tuple[int, int]] = {
+    "V100": (7, 0),
+    "T4": (7, 5),
+    "A100": (8, 0),
+    "A30": (8, 0),
+    "L4": (8, 9),
+    "L40S": (8, 9),
+    "H100": (9, 0),
+    "H200": (9, 0),
+    "GH200": (9, 0),
+    "B200": (10, 0),
+    "GB200": (10, 0),
+    "B300": (10, 3),
+    "GB300": (10, 3),
+}
+"""CUDA compute capability by the first word of a model (NVIDIA's list of CUDA GPUs)."""
+
+
+def _capability(model: str) -> tuple[int, int] | None:
+    return CAPABILITIES.get(model.split("-", 1)[0])
+
 
 class FakeSource:
     """A node made of a topology.
@@ -91,7 +112,7 @@ class FakeSource:
             mig_capable=bool(known and known.supports_mig),
             mig_enabled=index in self._mig,
             instances=instances,
-            compute_capability=(9, 0),
+            compute_capability=_capability(model or ""),
             fault="GPU is lost" if index in state.get("lost", ()) else None,
         )
 

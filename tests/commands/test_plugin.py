@@ -50,6 +50,17 @@ def test_a_setting_without_a_value_is_a_mistake_of_usage():
     assert unstrand("plugin", "devices", "--fake", "l4", "--set", "flags").code == 2
 
 
+def test_without_its_packages_the_way_out_is_said(monkeypatch: pytest.MonkeyPatch):
+    import importlib.util
+
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
+
+    done = unstrand("plugin", "serve", "--fake", "l4")
+
+    assert done.code == 2
+    assert "pip install 'unstrand[plugin]'" in done.err
+
+
 def test_an_unknown_preset_is_bad_input():
     done = unstrand("plugin", "devices", "--fake", "hgx-h1000")
 
