@@ -1,6 +1,7 @@
 """The generated modules are those of the protos, on the wire as the kubelet has them."""
 
 import importlib.util
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -20,7 +21,8 @@ def test_the_modules_are_what_the_protos_generate(tmp_path: Path):
 
     # A process of its own: the compiler's library and OR-Tools' do not get on in one.
     command = [sys.executable, "-m", "plugin.proto.generate", str(tmp_path)]
-    subprocess.run(command, cwd=ROOT, check=True)
+    tools = f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', '')}"
+    subprocess.run(command, cwd=ROOT, check=True, env={**os.environ, "PATH": tools})
 
     made = sorted(path.relative_to(tmp_path) for path in tmp_path.rglob("*") if path.is_file())
     assert len(made) == 4 * len(PROTOS)
