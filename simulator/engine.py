@@ -64,6 +64,7 @@ class Engine:
             next_ms = (first_ms // self._step_ms + 1) * self._step_ms
             cluster.agenda.add(next_ms, Kind.LOAD)
         self._waiting = 0
+        self._looked_ms = first_ms
         for observer in observers:
             observer.begin(cluster)
 
@@ -76,6 +77,9 @@ class Engine:
                 self._close()
                 return False
             moment = [event for event in cluster.agenda.pop_moment() if self._holds(event)]
+            if moment and moment[0].kind is Kind.LOAD and not self._load_matters(moment):
+                self._look_at_load(moment[0])
+                moment = []
         cluster.now_ms = moment[0].time_ms
         for observer in self._observers:
             observer.before(cluster)
@@ -96,7 +100,7 @@ class Engine:
         cluster = self.cluster
         if not cluster.agenda.is_over:
             return False
-        idle_ms = cluster.now_ms - self._changed_ms
+        idle_ms = max(cluster.now_ms, self._looked_ms) - self._changed_ms
         return not cluster.agenda or not cluster.waiting or idle_ms > DAY_MS
 
     def _holds(self, event: Event) -> bool:
@@ -134,7 +138,27 @@ class Engine:
         alike = tuple(_alike(member.arrival) for member in lives)
         return Unit(tuple(lives), self._lanes.setdefault(alike, len(self._lanes)))
 
+    def _load_matters(self, moment: list[Event]) -> bool:
+        """Whether services that look at their load now find anything to do.
+
+        Ends and arrivals come first within a moment, so here it has no more than the look, and
+        maybe timers. Who wants more than there was room for finds none where nothing has happened
+        since, unless time alone makes some.
+        """
+        if len(moment) > 1:
+            return True
+        now_ms, before_ms = moment[0].time_ms, self.cluster.now_ms
+        settled = self.scheduler.is_settled
+        for life in self.cluster.elastic.values():
+            wanted = life.wanted(now_ms)
+            if life.held > max(wanted, life.arrival.job.min_replicas):
+                return True
+            if life.held < wanted and not (settled and wanted == life.wanted(before_ms)):
+                return True
+        return False
+
     def _look_at_load(self, event: Event) -> None:
+        self._looked_ms = event.time_ms
         self.cluster.agenda.add(event.time_ms + self._step_ms, Kind.LOAD)
 
     def _close(self) -> None:

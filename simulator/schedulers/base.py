@@ -29,6 +29,11 @@ class Scheduler(ABC):
     def round(self) -> None:
         """All events of the moment have happened: decide."""
 
+    @property
+    def is_settled(self) -> bool:
+        """Whether another round would change nothing as long as nothing happens."""
+        return True
+
     def expects(self, subject: str) -> bool:
         """Whether a reminder still means anything."""
         return True

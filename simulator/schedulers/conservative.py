@@ -183,6 +183,11 @@ class ConservativeScheduler(Scheduler):
                 state = state.place(stay.shape, stay.seat.gpus, stay.seat.share_milli)
         return state
 
+    @property
+    def is_settled(self) -> bool:
+        """What is reserved is kept from surplus by the ends of others, and those come nearer."""
+        return not self.planned
+
     def hold_reserved(self) -> None:
         """Keep free what is reserved, whenever that is."""
         self._hold(self._stays(), self.cluster.now_ms, inf)

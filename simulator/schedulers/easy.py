@@ -73,6 +73,11 @@ class EasyScheduler(Scheduler):
         self._fresh.clear()
         self.cluster.gained.clear()
 
+    @property
+    def is_settled(self) -> bool:
+        """What is reserved is kept from surplus by the ends of others, and those come nearer."""
+        return not any(self.reserved.values())
+
     def hold_reserved(self) -> None:
         """Keep free what is reserved, until the draft is rolled back."""
         hold(self.cluster, [r for r in self.reserved.values() if r is not None])

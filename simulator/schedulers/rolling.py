@@ -106,6 +106,11 @@ class PlacingScheduler(Scheduler):
         self._inner = inner
         self._rolling = rolling
 
+    @property
+    def is_settled(self) -> bool:
+        """Placing again may have made room."""
+        return False
+
     def arrive(self, unit: Unit) -> None:
         """The inner scheduler's business."""
         self._inner.arrive(unit)

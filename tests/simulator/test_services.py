@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from tests.simulator.story import EVERY_ORDER, GANG_ORDERS, Story
+from simulator.engine import Engine
+from tests.simulator.story import EVERY_ORDER, GANG_ORDERS, Story, Told
 
 HOUR = 3600
 SERVICE = {"kind": "inference", "gpus": 1}
@@ -212,3 +213,30 @@ def test_surplus_is_not_handed_out_of_what_is_reserved(order: str):
 
     assert told.gpus_at(5, "web") >= 1
     assert told.start_s("head") == 10
+
+
+@pytest.mark.parametrize("order", EVERY_ORDER)
+def test_looks_at_a_load_that_change_nothing_are_no_moments(
+    order: str, monkeypatch: pytest.MonkeyPatch
+):
+    def told() -> Told:
+        story = Story().node("n1", gpus=9).job("clock", runs=30 * HOUR, gpus=1)
+        story.job("web", replicas=10, min=2, peak=14 * HOUR, step=120, **SERVICE)
+        story.job("grows", at=HOUR, runs=9 * HOUR, replicas=3, min=1, gpus=1)
+        story.job("train", at=20 * HOUR + 7, runs=3 * HOUR, gpus=3)
+        return story.job("late", at=26 * HOUR, runs=HOUR, gpus=4).under(f"{order}+best-fit")
+
+    skipping = told()
+
+    monkeypatch.setattr(Engine, "_load_matters", lambda *_: True)
+    every = told()
+    assert skipping.outcome.jobs == every.outcome.jobs
+    assert skipping.outcome.log == every.outcome.log
+    numbers = ("utilization_ratio", "stranded_gpus_mean", "fragmentation_gpus_mean", "jain")
+    for name in numbers:
+        assert getattr(skipping.summary, name) == pytest.approx(
+            getattr(every.summary, name), rel=1e-9
+        )
+    assert every.summary.events > 900
+    if order in ("fifo-skip", "drf", "priority"):
+        assert skipping.summary.events < 100
