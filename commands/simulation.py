@@ -126,7 +126,7 @@ def read_question(asked: Asked, save: Path | None, *, plotted: bool) -> SweepQue
     title = f"{sources[0].name}: {jobs} on {machines}"
     if len(sources) > 1:
         title = f"{len(sources)} traces, the first {title}"
-    notes = list(first.notes)
+    notes = list(dict.fromkeys(first.notes))
     for reason, count in first.rejected_by_reason.items():
         lines = [str(row.line) for row in first.rejected if row.reason == reason][:5]
         more = ", …" if count > len(lines) else ""

@@ -32,7 +32,14 @@ def show(content: RenderableType, stream: TextIO, width: int | None = None) -> N
     width
         Columns; None takes the terminal's, or `PLAIN_WIDTH` where there is none.
     """
-    console_for(stream, width).print(content)
+    console = console_for(stream, width)
+    if console.is_terminal:
+        console.print(content)
+        return
+    with console.capture() as written:
+        console.print(content)
+    lines = written.get().split("\n")
+    stream.write("\n".join(line.rstrip() for line in lines))  # rich fills up its last column
 
 
 def new_table() -> Table:

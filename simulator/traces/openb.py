@@ -111,7 +111,7 @@ class OpenbTrace:
             nodes = tuple(node_by_name[name] for name in self.orders[seed][1])
         else:
             pods, nodes = self._shuffled(seed)
-            notes = (f"no published order for seed {seed}: shuffled by draws of our own",)
+            notes = (f"no published order for seed {seed}{self._published()}: own shuffles",)
         return Scenario(
             name=f"openb {self.workload}",
             nodes=nodes,
@@ -135,6 +135,15 @@ class OpenbTrace:
             chosen.append((first[key].shape(memory=False), counts[key]))
             covered += counts[key]
         return Target(shapes=tuple(chosen), population=len(self.pods))
+
+    def _published(self) -> str:
+        """In brackets, the seeds whose order is published; nothing where none is."""
+        seeds = sorted(self.orders)
+        if not seeds:
+            return ""
+        whole = seeds == list(range(seeds[0], seeds[-1] + 1)) and len(seeds) > 1
+        named = f"{seeds[0]}-{seeds[-1]}" if whole else ", ".join(map(str, seeds))
+        return f" (there is one for {named})"
 
     def _shuffled(self, seed: int) -> tuple[tuple[Pod, ...], tuple[Node, ...]]:
         """Shuffled, then cloned up to the tuning ratio, or thinned out down to it."""

@@ -11,6 +11,7 @@ from time import monotonic
 from xml.etree import ElementTree
 
 import pytest
+import yaml
 
 from commands.simulation import OPENB_POLICIES, POLICIES, TRACE_POLICIES
 from tests.commands.running import Done, unstrand
@@ -240,6 +241,54 @@ def test_a_changed_spec_is_run_again(tmp_path: Path):
         row["makespan_s"]
         == rows("--policies", "easy", stdin=SPEC.replace("30m", "40m"))[0]["makespan_s"]
     )
+
+
+def test_yaml_says_the_same_as_json():
+    words = ("simulate", "-", "--policies", "easy", "--workers", 1, "--output")
+    asked = (unstrand(*words, form, stdin=SPEC).out for form in ("json", "yaml"))
+
+    as_json, as_yaml = (yaml.safe_load(text) for text in asked)
+
+    for answer in (as_json, as_yaml):
+        answer["rows"][0]["run_s"] = 0
+    assert as_yaml == as_json
+
+
+def test_no_line_of_the_table_ends_in_spaces():
+    done = unstrand("simulate", "-", "--policies", "easy,sjf", stdin=SPEC)
+
+    assert [line for line in done.out.splitlines() if line != line.rstrip()] == []
+
+
+ODD = {
+    "no jobs": ("jobs: []", 0),
+    "only CPU": ("jobs: [{name: c, cpu: 4, duration: 1m}, {name: d, cpu: 900, duration: 1m}]", 1),
+    "at one moment": (
+        "jobs: [{name: a, gpus: 8, duration: 1s}, {name: b, gpus: 8, duration: 1s}]",
+        2,
+    ),
+    "never fits": ("jobs: [{name: a, gpus: 9, duration: 1s}, {name: b, gpus: 1, duration: 1s}]", 1),
+    "a service alone": (
+        "jobs: [{name: s, kind: inference, replicas: 3, min: 1, gpus: 1, load: {step: 1h}}]",
+        0,
+    ),
+    "a start group": (
+        "jobs: [{name: a, gpus: 4, start_group: g, duration: 1m}, "
+        "{name: b, gpus: 4, arrival: 1m, start_group: g, duration: 1m}]",
+        2,
+    ),
+}
+
+
+@pytest.mark.parametrize("name", ODD)
+def test_odd_specs_are_answered_under_every_order(name: str):
+    jobs, finished = ODD[name]
+    text = SPEC.partition("jobs:")[0] + jobs
+    orders = "fifo-strict,fifo-skip,sjf,priority,drf,easy,conservative,per-pod,cp-sat"
+
+    table = rows("--policies", f"{orders},per-pod+cp-sat,easy+cp-sat", stdin=text)
+
+    assert {row["finished"] for row in table} == {finished}
 
 
 def test_priority_is_compared_where_priorities_differ():

@@ -68,6 +68,14 @@ def test_an_orders_file_says_who_comes_when_and_clones_are_jobs_of_their_own(tmp
     assert not scenario.notes
 
 
+def test_a_seed_without_an_order_is_told_which_have_one(tmp_path: Path):
+    rows = [f"{seed},pod,0,p1\n{seed},node,0,n1\n" for seed in (7, 8, 9)]
+
+    found = read_openb(trace(tmp_path, orders="seed,kind,pos,name\n" + "".join(rows)), "small")
+
+    assert "for seed 1 (there is one for 7-9)" in found.scenario(1).notes[0]
+
+
 def test_without_an_order_the_list_is_shuffled_and_tuned_and_that_is_said(tmp_path: Path):
     found = read_openb(trace(tmp_path), "small")
 

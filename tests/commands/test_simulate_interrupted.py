@@ -1,0 +1,79 @@
+"""``simulate`` when it is stopped, or when its workers are killed."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+TRACE = "synthetic:jobs=400,nodes=4"
+
+pytestmark = pytest.mark.skipif(
+    not Path("/proc/self/task").is_dir(), reason="children are looked up in /proc"
+)
+
+
+def begin(folder: Path, seeds: str) -> subprocess.Popen[str]:
+    words = ["--trace", TRACE, "--policies", "easy", "--seeds", seeds, "--workers", "2"]
+    return subprocess.Popen(
+        [sys.executable, "cli.py", "simulate", *words, "--save", folder, "--output", "json"],
+        cwd=ROOT,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+def wait_for_runs(folder: Path, count: int) -> None:
+    until = time.monotonic() + 60
+    while len(list(folder.rglob("summary.json"))) < count:
+        assert time.monotonic() < until, "no run was finished"
+        time.sleep(0.02)
+
+
+def workers_of(process: subprocess.Popen[str]) -> list[int]:
+    """The processes that make the runs."""
+    found = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
+    return [int(pid) for pid in found if b"spawn_main" in Path(f"/proc/{pid}/cmdline").read_bytes()]
+
+
+def test_ctrl_c_keeps_what_is_finished_and_a_rerun_goes_on(tmp_path: Path):
+    first = begin(tmp_path, "1-200")
+    wait_for_runs(tmp_path, 2)
+
+    first.send_signal(signal.SIGINT)
+    out, err = first.communicate(timeout=60)
+
+    answer = json.loads(out)
+    done = len(answer["rows"])
+    assert first.returncode == 0, err
+    assert 2 <= done < 200
+    assert f"interrupted: {done} of 200 runs are finished" in answer["notes"]
+
+    kept = [row["seed"] for row in answer["rows"]][:2]
+    again, _ = begin(tmp_path, ",".join(map(str, [*kept, 201]))).communicate(timeout=60)
+
+    assert any(
+        note.startswith("2 of 3 runs were there already") for note in json.loads(again)["notes"]
+    )
+    rows = {row["seed"]: row for row in answer["rows"]}
+    assert [rows[row["seed"]] for row in json.loads(again)["rows"][:2]] == [rows[s] for s in kept]
+
+
+def test_a_worker_that_is_killed_loses_no_run(tmp_path: Path):
+    sweep = begin(tmp_path, "1-20")
+    wait_for_runs(tmp_path, 1)
+
+    os.kill(workers_of(sweep)[0], signal.SIGKILL)
+    out, err = sweep.communicate(timeout=120)
+
+    assert sweep.returncode == 0, err
+    assert [row["seed"] for row in json.loads(out)["rows"]] == list(range(1, 21))
+    assert not list(tmp_path.rglob("*.tmp"))
