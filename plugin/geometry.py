@@ -24,6 +24,10 @@ from plugin.devices.base import (
     PhysicalGpu,
 )
 from plugin.errors import ConfigError, PluginError
+from topology.errors import TopologyError
+from topology.hardware import canonical_model
+from topology.mig.layouts import Instance, clash
+from topology.mig.tables import mig_table_or_none
 
 log = logging.getLogger("unstrand.plugin")
 
@@ -102,6 +106,23 @@ def changes(node: NodeDevices, wanted: Sequence[WantedGpu]) -> tuple[Change, ...
     return tuple(found)
 
 
+def illegal(gpu: PhysicalGpu, wanted: Sequence[WantedGpu]) -> str | None:
+    """Why no GPU of this model can be cut as wanted; None where it can, or where nobody knows.
+
+    The tables are the solver's own.
+    """
+    table = mig_table_or_none(canonical_model(gpu.product))
+    target = next((one for one in wanted if one.index == gpu.index), None)
+    if table is None or target is None:
+        return None
+    layout = sorted(Instance(start=start, profile=profile) for profile, start in target.final)
+    try:
+        found = clash(table, layout)
+    except TopologyError as error:
+        return str(error)
+    return None if found is None else str(found)
+
+
 class GeometryTask:
     """Brings a node to the geometry of a file, and follows the file.
 
@@ -144,6 +165,11 @@ class GeometryTask:
         retiring: set[str] = set()
         for change in changes(node, self._wanted):
             if change.gpu.index in self._failed:
+                continue
+            if (clash := illegal(change.gpu, self._wanted)) is not None:
+                # Said before anything is destroyed for a layout that no driver will make.
+                log.error("GPU %d: %s; it stays as it is", change.gpu.index, clash)
+                self._failed.add(change.gpu.index)
                 continue
             if not change.gpu.mig_enabled:
                 self.waiting[change.gpu.index] = "MIG is off; its mode is not changed from here"

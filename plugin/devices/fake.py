@@ -29,6 +29,8 @@ from plugin.devices.base import (
 from plugin.errors import DriverError
 from topology.graph import NodeTopology
 from topology.hardware import gpu_model
+from topology.mig.layouts import Instance, fits
+from topology.mig.tables import mig_table_or_none
 
 NAMESPACE = uuid.UUID("6d1f7e0a-3b0e-4f3c-9a55-0e6f4b7c2d10")
 POLL_S = 0.05
@@ -164,6 +166,10 @@ class FakeSource:
         index = self._index(gpu)
         taken = self._mig.setdefault(index, {})
         if profile in self._state.get("refuse", ()):
+            raise GeometryError(f"GPU {index}: {profile} at {start}: insufficient resources")
+        table = mig_table_or_none(self._topology.gpu_models[index])
+        there = [Instance(one.start or 0, one.profile) for one in taken.values()]
+        if table is not None and not fits(table, sorted([*there, Instance(start, profile)])):
             raise GeometryError(f"GPU {index}: {profile} at {start}: insufficient resources")
         self._made += 1
         instance = self._instance(index, profile, start, gi=max(taken, default=0) + 1)

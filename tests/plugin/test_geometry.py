@@ -8,7 +8,10 @@ import pytest
 from plugin.devices.fake import FakeSource
 from plugin.errors import ConfigError
 from plugin.geometry import GeometryTask, changes, read_wanted
+from tests.commands.running import unstrand
 from topology.presets import preset
+
+ROOT = Path(__file__).parents[2]
 
 HALVES = [{"profile": "3g.40gb", "start": 0}, {"profile": "3g.40gb", "start": 4}]
 SMALL = [{"profile": "1g.10gb", "start": start} for start in range(4)]
@@ -82,6 +85,46 @@ def test_a_refused_instance_brings_the_former_layout_back(source: FakeSource, tm
     assert layout(source) == before
     assert not work.busy
     assert not (tmp_path / "state.json").exists()
+
+
+def test_c28_a_layout_that_no_driver_makes_is_refused_before_anything_is_destroyed(
+    source: FakeSource, tmp_path: Path
+):
+    before = layout(source)
+    work = task(source, tmp_path, [{"profile": "3g.40gb", "start": s} for s in (0, 3)])
+
+    for _ in range(3):
+        assert work.advance(source.scan(), frozenset()) == frozenset()
+
+    assert layout(source) == before
+
+
+def test_the_answer_of_mig_plan_is_what_is_read(tmp_path: Path):
+    """The shipped spec, planned and applied: the node ends with the geometry of the plan."""
+    done = unstrand("mig", "plan", ROOT / "specs" / "mig.yaml", "-o", "json", "--workers", "1")
+    report = json.loads(done.out)
+    ours = [gpu for gpu in report["gpus"] if gpu["node"] == "h100-0"]
+    state, file = tmp_path / "fake.json", tmp_path / "plan.json"
+    new = {(one["profile"], one["start"]) for gpu in ours for one in gpu["create"]}
+    before = {
+        str(gpu["gpu"]): [
+            *gpu["destroy"],
+            *(i for i in gpu["final"] if (i["profile"], i["start"]) not in new),
+        ]
+        for gpu in ours
+    }
+    state.write_text(json.dumps({"mig": before}))
+    file.write_text(done.out)
+    source = FakeSource(preset("hgx-h100"), state)
+    work = GeometryTask(source, file, tmp_path / "state.json", "h100-0")
+
+    for _ in range(3):
+        work.advance(source.scan(), frozenset())
+
+    gpus = source.scan().gpus
+    for gpu in ours:
+        there = {(one.profile, one.start) for one in gpus[gpu["gpu"]].instances}
+        assert there == {(one["profile"], one["start"]) for one in gpu["final"]}
 
 
 def test_a_gpu_with_mig_off_is_not_touched(source: FakeSource, tmp_path: Path):

@@ -16,6 +16,7 @@ from plugin.names import (
     resource_name,
     share_id,
 )
+from topology.mig.tables import mig_table, supported
 
 PROFILES = st.builds(
     lambda part, slices, gb, extra: f"{part}{slices}g.{gb}gb{extra}",
@@ -33,6 +34,17 @@ def test_a_profile_and_its_resource_name_are_one_to_one(profile: str):
     assert profile_of(suffix) == profile
     assert "+" not in suffix
     assert resource_name("nvidia.com", suffix)
+
+
+def test_c30_profiles_of_every_model_have_names_of_their_own():
+    for model in supported():
+        profiles = [profile.name for profile in mig_table(model).profiles]
+
+        suffixes = [mig_suffix(profile) for profile in profiles]
+
+        assert len(set(suffixes)) == len(profiles)
+        assert [profile_of(suffix) for suffix in suffixes] == profiles
+        assert all(resource_name("nvidia.com", suffix) for suffix in suffixes)
 
 
 @pytest.mark.parametrize(
