@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated
 
@@ -10,13 +11,18 @@ import typer
 from commands.output import check_target, write_file
 
 import_app = typer.Typer(
-    name="import", help="Turn a published cluster into a spec.", no_args_is_help=True
+    name="import", help="Turn a real or published cluster into a spec.", no_args_is_help=True
 )
+
+SaveOption = Annotated[
+    Path | None,
+    typer.Option("--save", metavar="FILE", help="Write the spec here, not to standard output."),
+]
 
 
 @import_app.callback()
 def _import() -> None:
-    """Turn a published cluster into a spec."""
+    """Turn a real or published cluster into a spec."""
 
 
 @import_app.command("openb")
@@ -31,10 +37,7 @@ def openb(
     limit: Annotated[
         int | None, typer.Option("--limit", min=0, help="Take only the first pods of the list.")
     ] = None,
-    save: Annotated[
-        Path | None,
-        typer.Option("--save", metavar="FILE", help="Write the spec here, not to standard output."),
-    ] = None,
+    save: SaveOption = None,
 ) -> None:
     """Turn lists of the openb trace into a spec: pods are pending jobs in the list's order."""
     from specs.importers.openb import dropped, openb_spec, read_nodes, read_pods
@@ -51,3 +54,62 @@ def openb(
     else:
         write_file(save, text)
         typer.echo(f"{save}: {len(machines)} nodes, {len(work)} jobs", err=True)
+
+
+@import_app.command("kubernetes")
+def kubernetes(
+    files: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="FILE...",
+            help="Output of `kubectl get nodes,pods -A -o json`, or YAML; - reads standard input. "
+            "Jobs, Workloads, PodGroups, queues and PriorityClasses in it are used too.",
+        ),
+    ],
+    gpu_resource: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--gpu-resource",
+            metavar="NAME",
+            help="A resource that is a GPU (default: nvidia.com/gpu, amd.com/gpu); repeatable.",
+        ),
+    ] = None,
+    level: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--level",
+            metavar="NAME=LABEL",
+            help="A level of the topology and the label that has its groups, outermost first; "
+            "repeatable. Default: Topology objects, else labels that are known.",
+        ),
+    ] = None,
+    domain_label: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--domain-label", metavar="LABEL", help="A label of NVLink domains; repeatable."
+        ),
+    ] = None,
+    save: SaveOption = None,
+) -> None:
+    """Turn the objects of a Kubernetes cluster into a spec; nothing is asked of the cluster.
+
+    What was read, assumed and ignored is said on standard error, with counts.
+    """
+    from commands.kubernetes import import_options, read_files
+    from kube.importer import import_cluster
+
+    check_target(save, "--save")
+    options = import_options(gpu_resource, level, domain_label)
+    snapshot = read_files(files)
+    imported = import_cluster(snapshot, options)
+    _hand_over(imported.text, snapshot.report.lines(), save)
+
+
+def _hand_over(text: str, remarks: Iterable[str], save: Path | None) -> None:
+    """Remarks to people, the spec to where it was wanted."""
+    for line in remarks:
+        typer.echo(line, err=True)
+    if save is None:
+        typer.echo(text, nl=False)
+    else:
+        write_file(save, text)

@@ -1,0 +1,80 @@
+"""What verbs about Kubernetes share: files of objects in, options to what they mean."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from typing import IO, TYPE_CHECKING
+
+import typer
+
+if TYPE_CHECKING:
+    from kube.cluster import ImportOptions
+    from kube.snapshot import Snapshot
+
+
+def read_files(files: Sequence[str]) -> Snapshot:
+    """The cluster that files of objects describe together; ``-`` is standard input.
+
+    Raises
+    ------
+    specs.errors.SpecErrors
+        A file cannot be read, or objects in it are at fault.
+    """
+    from kube.reading import read_objects
+    from kube.snapshot import Snapshot
+
+    if list(files).count("-") > 1:
+        raise typer.BadParameter("standard input can be read once", param_hint="FILE")
+    snapshot = Snapshot()
+    for name in files:
+        if name == "-":
+            snapshot.add_all(read_objects(sys.stdin.buffer, "<stdin>"))
+        else:
+            with _opened(name) as stream:
+                snapshot.add_all(read_objects(stream, name))
+    return snapshot
+
+
+def _opened(name: str) -> IO[bytes]:
+    from pathlib import Path
+
+    from specs.errors import SpecErrors, SpecFault
+
+    path = Path(name)
+    if path.is_dir():
+        fault = SpecFault(file=name, rule="this is a folder, not a file")
+        raise SpecErrors([fault])
+    try:
+        return path.open("rb")
+    except OSError as error:
+        fault = SpecFault(file=name, rule=f"cannot be read: {error.strerror or error}")
+        raise SpecErrors([fault]) from error
+
+
+def import_options(
+    gpu_resources: Sequence[str] | None,
+    levels: Sequence[str] | None,
+    domains: Sequence[str] | None,
+) -> ImportOptions:
+    """Options of the command line as the importer takes them.
+
+    Raises
+    ------
+    typer.BadParameter
+        A level is not NAME=LABEL.
+    """
+    from kube.cluster import ImportOptions
+
+    pairs = []
+    for level in levels or ():
+        name, equals, label = level.partition("=")
+        if not (name and equals and label):
+            raise typer.BadParameter(f'"{level}" is not NAME=LABEL', param_hint="--level")
+        pairs.append((name, label))
+    given = ImportOptions()
+    return ImportOptions(
+        gpu_resources=tuple(gpu_resources or given.gpu_resources),
+        levels=tuple(pairs),
+        domains=tuple(domains or ()),
+    )
