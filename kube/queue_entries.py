@@ -49,6 +49,8 @@ class QueueEntries:
         entry: Entry = {"name": name}
         if queue is None:
             return entry | ({"weight": unit} if unit > 1 else {})
+        for remark in queue.remarks:
+            self.cluster.report.ignored.add(remark, name)
         parent = queue.parent
         if parent and parent != name:
             entry["parent"] = parent

@@ -87,13 +87,19 @@ def kai_queue(name: str, obj: Fields) -> Queue:
     limit: dict[str, Fraction] = {}
     scale = {"gpu": Fraction(1), "cpu": Fraction(1, 1000), "memory": Fraction(MEGABYTE)}
     resources = spec.map("resources")
+    remarks = []
     for resource, unit in scale.items():
         entry = resources.map(resource)
-        for key, table in (("quota", quota), ("limit", limit)):
-            if entry.has(key) and entry.text(key) not in ("-1", "-1.0"):
-                table[resource] = entry.amount(key) * unit
-    for name_of, amount in limit.items():
-        quota[name_of] = min(quota.get(name_of, Fraction(0)), amount)
+        if _given(entry, "limit"):
+            limit[resource] = entry.amount("limit") * unit
+        if _given(entry, "quota"):
+            quota[resource] = entry.amount("quota") * unit
+        elif entry.has("quota") and resource in limit:
+            quota[resource] = limit[resource]
+        elif entry.has("quota"):
+            remarks.append(f"quotas of {resource} without end")
+    for resource, amount in limit.items():
+        quota[resource] = min(quota.get(resource, Fraction(0)), amount)
     gpu = resources.map("gpu")
     return Queue(
         name=name,
@@ -102,4 +108,10 @@ def kai_queue(name: str, obj: Fields) -> Queue:
         priority=spec.whole("priority", 0),
         quota=quota,
         limit=limit,
+        remarks=tuple(remarks),
     )
+
+
+def _given(entry: Fields, key: str) -> bool:
+    """Whether an amount is there and has an end: -1 has none."""
+    return entry.has(key) and entry.text(key) not in ("-1", "-1.0")

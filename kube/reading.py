@@ -143,7 +143,7 @@ class _Json:
                 cut = error.pos >= len(text.window) - 8 or error.msg.startswith("Unterminated")
                 if text.ended or not cut:
                     text.at = min(max(error.pos, text.at), len(text.window))
-                    hint = "Is the file cut off?" if text.ended and not text.peek() else ""
+                    hint = "Is the file cut off?" if cut else ""
                     self.refuse(f"no JSON: {error.msg[:1].lower()}{error.msg[1:]}", hint)
             except RecursionError:
                 self.refuse("nested deeper than any object of the API")
@@ -277,7 +277,8 @@ def _yaml(text: _Text) -> Iterator[Found]:
             hint = "JSON (-o json) is read in pieces and has no such limit"
             _refuse(text.name, 1, f"YAML with more than {MAX_YAML_BYTES // MIB} MiB", hint=hint)
     for document in _documents(text.window[text.at :], text.line - 1):
-        if document.text.strip():
+        lines = map(str.strip, document.text.splitlines())
+        if any(line and not line.startswith("#") for line in lines):
             yield from _yaml_document(document, text.name)
 
 

@@ -165,7 +165,7 @@ class Group:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Queue:
-    """A tenant's queue, in amounts by resource; `limit` None: no limit at all."""
+    """A tenant's queue, in amounts by resource; and what of it a spec cannot say."""
 
     name: str
     parent: str = ""
@@ -174,3 +174,4 @@ class Queue:
     quota: Mapping[str, Fraction] = field(default_factory=dict)
     limit: Mapping[str, Fraction] = field(default_factory=dict)
     held: bool = False
+    remarks: tuple[str, ...] = ()

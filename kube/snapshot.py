@@ -115,10 +115,11 @@ class Snapshot:
         group = top.text("apiVersion").rpartition("/")[0]
         meta = Fields(top.data.get("metadata"), place, f"{kind}.metadata")
         name, namespace = meta.name("name"), meta.name("namespace", "default")
-        obj = Fields(data, place, f"{kind} {name}")
+        full_name = f"{namespace}/{name}" if meta.has("namespace") else name
+        obj = Fields(data, place, f"{kind} {full_name}")
         identity = (group, kind, namespace, name)
         if identity in self._seen:
-            self.report.ignored.add(f"{kind} objects that came twice: the last one counts", name)
+            self.report.ignored.add(f"{kind} objects that came twice: the last one counts", full_name)
         else:
             self._seen.add(identity)
             self.report.read.add(_plural(kind))
