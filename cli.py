@@ -12,7 +12,7 @@ from typing import Annotated
 
 import typer
 
-from commands import compare, import_cluster, schema, simulate, solve, topology, validate
+from commands import compare, export, import_cluster, schema, simulate, solve, topology, validate
 
 app = typer.Typer(
     name="unstrand",
@@ -29,6 +29,7 @@ app.command("validate")(validate.validate)
 app.command("simulate")(simulate.simulate)
 app.command("topology")(topology.topology)
 app.add_typer(import_cluster.import_app, name="import", no_args_is_help=False)
+app.command("export")(export.export)
 app.command("schema")(schema.schema)
 
 USAGE_ERROR: type[BaseException] = typer.BadParameter.__mro__[1]

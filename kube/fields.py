@@ -114,6 +114,8 @@ class Fields:
     def table(self, key: str) -> Mapping[str, str]:
         """Texts by name, such as labels."""
         inner = self.map(key)
+        if "" in inner.data:
+            raise inner.fault("", "a key here is not empty")
         return {
             inner._text("", name): "" if value is None else inner._text(str(name), value)  # noqa: SLF001
             for name, value in inner.data.items()

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from kube.levels import Levels
+    from kube.records import Node, Pod
     from kube.snapshot import Snapshot
     from kube.work import Work
 
@@ -29,15 +30,20 @@ class Imported:
 
     Parameters
     ----------
-    running, pending
-        Work by the name of its job.
+    running
+        Name of each running job to the pods behind its replicas.
+    pending
+        Work that waits, by the name of its job.
+    nodes
+        Nodes by name.
     levels
         Levels with their labels.
     """
 
     lines: tuple[str, ...]
-    running: Mapping[str, Work]
+    running: Mapping[str, tuple[Pod, ...]]
     pending: Mapping[str, Work]
+    nodes: Mapping[str, Node]
     levels: Levels
 
     @property
@@ -78,8 +84,9 @@ def import_cluster(snapshot: Snapshot, options: ImportOptions | None = None) -> 
         lines=tuple(
             _lines(cluster, [nodes.entry(node) for node in cluster.nodes.values()], sections)
         ),
-        running={work.name: work for work in running},
+        running=work_entries.replicas,
         pending={work.name: work for work in pending},
+        nodes=cluster.nodes,
         levels=cluster.levels,
     )
 

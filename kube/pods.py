@@ -73,6 +73,7 @@ def read_pod(namespace: str, name: str, obj: Fields) -> Pod | None:
         bound=bound or "kubernetes.io/config.mirror" in annotations,
         owned=owner is not None,
         leaving=leaving,
+        uid=meta.text("uid"),
     )
 
 

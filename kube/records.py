@@ -95,6 +95,8 @@ class Pod:
         Whether it is part of its node: a DaemonSet's or the kubelet's own.
     owned
         Whether a controller would make it anew.
+    uid
+        What tells it from a later pod of the same name.
     """
 
     namespace: str
@@ -113,6 +115,7 @@ class Pod:
     bound: bool = False
     owned: bool = False
     leaving: bool = False
+    uid: str = ""
 
     @property
     def full_name(self) -> str:

@@ -119,6 +119,8 @@ def _term(term: Fields) -> Term:
 
 def _requirement(entry: Fields, key: str | None) -> Requirement:
     operator = entry.text("operator")
+    if key == "":
+        raise entry.fault("key", "a requirement is about a label")
     if operator not in OPERATORS:
         raise entry.fault("operator", f"one of {', '.join(OPERATORS)}", operator)
     return Requirement(key, operator, entry.words("values"))

@@ -119,7 +119,8 @@ class Snapshot:
         obj = Fields(data, place, f"{kind} {full_name}")
         identity = (group, kind, namespace, name)
         if identity in self._seen:
-            self.report.ignored.add(f"{kind} objects that came twice: the last one counts", full_name)
+            remark = f"{kind} objects that came twice: the last one counts"
+            self.report.ignored.add(remark, full_name)
         else:
             self._seen.add(identity)
             self.report.read.add(_plural(kind))
@@ -149,7 +150,7 @@ class Snapshot:
                 self.priority_classes[""] = obj.whole("value", 0)
         elif kind in TOPOLOGIES:
             keys = [level.text("nodeLabel") for level in obj.map("spec").maps("levels")]
-            self.topology_keys += [key for key in keys if key not in self.topology_keys]
+            self.topology_keys += [key for key in keys if key and key not in self.topology_keys]
         else:
             self.report.ignored.add(NOT_USED.get(kind, f"objects of kind {kind[1]}"), name)
 

@@ -26,10 +26,11 @@ Entry = dict[str, Any]
 
 
 class WorkEntries:
-    """Work as the spec has it."""
+    """Work as the spec has it; `replicas` has the pod behind each replica of running jobs."""
 
     def __init__(self, cluster: Cluster, holdings: Holdings) -> None:
         self.cluster, self.holdings = cluster, holdings
+        self.replicas: dict[str, tuple[Pod, ...]] = {}
         self._units: dict[tuple[NodeChoice, str], Unit] = {}
 
     def running(self, work: Work) -> Entry:
@@ -41,6 +42,7 @@ class WorkEntries:
             entry["priority"] = work.priority
         pods = [pod for task in work.tasks for pod in task.pods]
         replicas: list[Entry] = []
+        behind: list[Pod] = []
         several = len(work.tasks) > 1
         requests = [self._held_request(task) for task in work.tasks]
         if several:
@@ -55,7 +57,9 @@ class WorkEntries:
                 own: Entry = {"node": pod.node}
                 if several:
                     own["role"] = task.role
-                replicas += self._replicas(pod, own)
+                parts = list(self._replicas(pod, own))
+                replicas += parts
+                behind += [pod] * len(parts)
         if not work.gang and len(replicas) > 1:
             entry["gang"] = False
         elif not several and work.tasks[0].least < len(replicas):
@@ -66,6 +70,7 @@ class WorkEntries:
                 "running pods that nobody would make anew are not preempted", pods[0].full_name
             )
         entry["replicas"] = tuple(replicas)
+        self.replicas[work.name] = tuple(behind)
         return entry
 
     def _held_request(self, task: Task) -> Entry:

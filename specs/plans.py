@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
@@ -30,15 +31,69 @@ class _PlacementEntry(BaseModel):
     share_milli: Annotated[int, Field(ge=0, le=GPU_MILLI)] = GPU_MILLI
 
 
+class _EvictionEntry(BaseModel):
+    model_config = ConfigDict(strict=True)
+
+    job: str
+    replicas: list[Annotated[int, Field(ge=0)]]
+
+
+class _MoveEntry(BaseModel):
+    model_config = ConfigDict(strict=True)
+
+    job: str
+    replica: Annotated[int, Field(ge=0)]
+    from_: Annotated[str, Field(alias="from")]
+    to: str
+
+
 class _PlanFile(BaseModel):
     model_config = ConfigDict(strict=True)
 
     schema_: Annotated[str, Field(alias="schema")]
     placements: list[_PlacementEntry]
+    evictions: list[_EvictionEntry] = []
+    moves: list[_MoveEntry] = []
+    spec: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SavedPlan:
+    """A plan as it was saved.
+
+    Parameters
+    ----------
+    placements
+        New starts.
+    evictions
+        Running job and the indices of its replicas that are stopped.
+    moves
+        Running job, index of its replica, the node it leaves and the one it goes to.
+    spec
+        Text of the spec that the plan answers; empty where the file has none.
+    """
+
+    placements: tuple[Placement, ...]
+    evictions: tuple[tuple[str, tuple[int, ...]], ...] = ()
+    moves: tuple[tuple[str, int, str, str], ...] = ()
+    spec: str = ""
 
 
 def load_placements(path: Path) -> tuple[Placement, ...]:
     """The placements of a saved plan; other keys of the file are not looked at.
+
+    Raises
+    ------
+    SpecErrors
+        The file is no plan; the first things that are wrong with it.
+    OSError
+        It cannot be read.
+    """
+    return load_plan(path).placements
+
+
+def load_plan(path: Path) -> SavedPlan:
+    """A saved plan.
 
     Raises
     ------
@@ -73,16 +128,21 @@ def load_placements(path: Path) -> tuple[Placement, ...]:
         ) from error
     if plan.schema_ != PLAN_SCHEMA:
         raise _refused(path, f'a plan has the schema "{PLAN_SCHEMA}"')
-    return tuple(
-        Placement(
-            job=entry.job,
-            role=entry.role,
-            replica=entry.replica,
-            node=entry.node,
-            gpus=tuple(entry.gpus),
-            share_milli=entry.share_milli,
-        )
-        for entry in plan.placements
+    return SavedPlan(
+        placements=tuple(
+            Placement(
+                job=entry.job,
+                role=entry.role,
+                replica=entry.replica,
+                node=entry.node,
+                gpus=tuple(entry.gpus),
+                share_milli=entry.share_milli,
+            )
+            for entry in plan.placements
+        ),
+        evictions=tuple((entry.job, tuple(entry.replicas)) for entry in plan.evictions),
+        moves=tuple((entry.job, entry.replica, entry.from_, entry.to) for entry in plan.moves),
+        spec=plan.spec,
     )
 
 
