@@ -113,3 +113,41 @@ def _hand_over(text: str, remarks: Iterable[str], save: Path | None) -> None:
         typer.echo(text, nl=False)
     else:
         write_file(save, text)
+
+
+@import_app.command("slurm")
+def slurm(
+    nodes: Annotated[
+        Path, typer.Option("--nodes", metavar="FILE", help="Output of `scontrol show node -o`.")
+    ],
+    jobs: Annotated[
+        Path | None, typer.Option("--jobs", metavar="FILE", help="Output of `squeue --json`.")
+    ] = None,
+    topology: Annotated[
+        Path | None, typer.Option("--topology", metavar="FILE", help="topology.conf (tree, block).")
+    ] = None,
+    save: SaveOption = None,
+) -> None:
+    """Turn what Slurm prints about its nodes and jobs into a spec.
+
+    What was read, assumed and ignored is said on standard error, with counts.
+    """
+    from specs.importers.report import ImportReport
+    from specs.importers.slurm.importer import slurm_spec
+    from specs.importers.slurm.jobs import read_jobs
+    from specs.importers.slurm.nodes import read_nodes
+    from specs.importers.slurm.topology import read_topology
+    from specs.importers.table import MAX_TABLE_BYTES
+    from specs.reading import read_bounded
+
+    check_target(save, "--save")
+
+    def text(path: Path) -> str:
+        return read_bounded(path, MAX_TABLE_BYTES).decode("utf-8-sig", "replace")
+
+    report = ImportReport()
+    machines = read_nodes(text(nodes), str(nodes))
+    work = read_jobs(text(jobs), str(jobs)) if jobs is not None else ()
+    places = read_topology(text(topology), str(topology)) if topology is not None else None
+    spec = "\n".join(slurm_spec(machines, work, report, places)) + "\n"
+    _hand_over(spec, report.lines(), save)

@@ -12,7 +12,7 @@ from kube.records import Group, GroupKey, Member
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from kube.fields import Fields
+    from specs.importers.fields import Fields
 
 Reader = "Callable[[str, str, Fields], Iterator[Group]]"
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from kube.records import Node
 
 if TYPE_CHECKING:
-    from kube.fields import Fields
+    from specs.importers.fields import Fields
 
 UNSCHEDULABLE = "node.kubernetes.io/unschedulable"
 NOT_READY = ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
     from fractions import Fraction
 
-    from kube.fields import Fields
+    from specs.importers.fields import Fields
 
 RESERVATIONS = ("kai-resource-reservation", "runai-reservation")
 """Namespaces of pods that hold a GPU in the name of those who share it."""

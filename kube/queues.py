@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 from kube.records import Queue
 
 if TYPE_CHECKING:
-    from kube.fields import Fields
     from kube.requests import Amounts
+    from specs.importers.fields import Fields
 
 MEGABYTE = 10**6
 

@@ -13,9 +13,9 @@ import re
 from dataclasses import dataclass, replace
 from typing import IO, TYPE_CHECKING, Any, NamedTuple, NoReturn
 
-from kube.fields import Place
 from specs.document import parse_document
 from specs.errors import SpecErrors, SpecFault, shown
+from specs.importers.fields import Place
 from specs.models.quantity import MIB
 
 if TYPE_CHECKING:

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from fractions import Fraction
 
-    from kube.fields import Fields
+    from specs.importers.fields import Fields
 
 Amounts = dict[str, "Fraction"]
 

@@ -6,11 +6,11 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from kube import groups
-from kube.fields import Fields, ObjectFault, Place
 from kube.nodes import read_node
 from kube.pods import read_pod
 from kube.queues import cluster_queue, cohort, kai_queue, local_queue, volcano_queue
 from specs.errors import SpecErrors, SpecFault
+from specs.importers.fields import Fields, ObjectFault, Place
 from specs.importers.report import ImportReport
 
 if TYPE_CHECKING:

@@ -13,8 +13,8 @@ import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kube.fields import Fields, ObjectFault, Place
 from kube.requests import pod_requests
+from specs.importers.fields import Fields, ObjectFault, Place
 from specs.models.quantity import QuantityError, parse_quantity
 from tests.paths import SHARED, needs_shared
 

@@ -1,4 +1,4 @@
-"""Fields of an API object, read by name and type; what is wrong names the object and the field.
+"""Fields of an object from outside, read by name and type; faults name object and field.
 
 Objects come from files that anybody may have written. A field that is missing or null has its
 default, as in the API; one of the wrong type ends the reading of that object.
