@@ -56,6 +56,7 @@ class Benchmark:
 
 def registry() -> Mapping[str, Benchmark]:
     """All benchmarks by name."""
+    from benchmarks.import_objects import IMPORT
     from benchmarks.latency import LATENCY
     from benchmarks.never_worse import NEVER_WORSE
     from benchmarks.openb import OPENB_BENCHMARK
@@ -76,5 +77,6 @@ def registry() -> Mapping[str, Benchmark]:
             OPENB_BENCHMARK,
             PHILLY_BENCHMARK,
             SIMULATE_SCALE,
+            IMPORT,
         )
     }

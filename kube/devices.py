@@ -57,6 +57,8 @@ class Devices:
         return base in self.resources or bool(self._profile(base))
 
     def _profile(self, resource: str) -> str:
+        if "/mig-" not in resource:
+            return ""
         vendor, slash, name = resource.partition("/")
         ours = any(own.startswith(vendor + slash) for own in self.resources)
         if not (ours and name.startswith("mig-") and _PROFILE.match(name[4:])):

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from specs.errors import SpecFault, shown
@@ -199,6 +200,7 @@ class Fields:
         return str(value)
 
 
+@lru_cache(maxsize=1 << 16)
 def _is_short(text: str) -> bool:
     """Whether a spec could have the text as a name."""
     return len(text) <= MAX_NAME and text.isprintable() and text == text.strip()
