@@ -113,6 +113,7 @@ def _hand_over(text: str, remarks: Iterable[str], save: Path | None) -> None:
         typer.echo(text, nl=False)
     else:
         write_file(save, text)
+        typer.echo(f"{save}: written", err=True)
 
 
 @import_app.command("slurm")

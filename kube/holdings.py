@@ -70,6 +70,11 @@ class Holdings:
                 else:
                     for name, units in self.cluster.gpu_units(pod.template, pod.full_name).items():
                         held.units[name] += units
+                for remark in pod.template.ignored:
+                    if remark.startswith("GPU sharing"):
+                        self.cluster.report.ignored.add(
+                            f"{remark}, of running pods: they may hold more", pod.full_name
+                        )
                 if "resource claims (DRA)" in pod.template.ignored:
                     self.cluster.report.ignored.add(
                         "GPUs that running pods hold by resource claims (DRA)", pod.full_name

@@ -11,6 +11,9 @@ if TYPE_CHECKING:
 
 UNSCHEDULABLE = "node.kubernetes.io/unschedulable"
 NOT_READY = ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")
+REPEATED = frozenset((UNSCHEDULABLE, *NOT_READY))
+"""Taints that say what the node says anyway. Every pod tolerates some of them for a while."""
+
 EFFECTS = ("NoSchedule", "PreferNoSchedule", "NoExecute")
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from kube.membership import membership, queue_of
+from kube.nodes import REPEATED
 from kube.records import GroupKey, Pod, Template, Toleration
 from kube.requests import pod_requests
 from kube.selectors import read_choice
@@ -190,6 +191,8 @@ def _tolerations(spec: Fields) -> tuple[tuple[Toleration, ...], bool]:
         if not known or (operator == "Equal" and not key):
             left_out = True
             continue
+        if key in REPEATED:
+            continue  # the nodes of the spec have no such taints
         value = entry.text("value") if operator == "Equal" else ""
         found.append(Toleration(key, operator, value, effect))
     return tuple(dict.fromkeys(found)), left_out

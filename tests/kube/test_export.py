@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import subprocess
+from pathlib import Path
 
 import pytest
 import yaml
@@ -313,3 +314,46 @@ def test_levels_become_a_topology_with_labels_where_nodes_have_none(tmp_path):
         "kubernetes.io/hostname",
     ]
     assert "unstrand/rack=r" in (tmp_path / "o" / "label-nodes.sh").read_text()
+
+
+EXAMPLES = Path(__file__).resolve().parents[2] / "docs" / "examples"
+
+
+def test_the_shipped_spec_is_what_the_shipped_dump_says():
+    done = unstrand("import", "kubernetes", EXAMPLES / "kubernetes.json")
+
+    assert done.out == (EXAMPLES / "kubernetes.yaml").read_text()
+
+
+def test_the_shipped_dump_goes_there_and_back(tmp_path):
+    objects = json.loads((EXAMPLES / "kubernetes.json").read_text())["items"]
+
+    plan, _ = check_round_trip(objects, tmp_path)
+
+    assert [place.job for place in plan.placements] == ["research/notebook"]
+
+
+def test_standard_input_is_read_and_everything_said_goes_to_standard_error():
+    text = (EXAMPLES / "kubernetes.json").read_text()
+
+    done = unstrand("import", "kubernetes", "-", stdin=text)
+
+    assert done.out == (EXAMPLES / "kubernetes.yaml").read_text()
+    assert "read: nodes (3)" in done.err
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "said"),
+    [
+        (["nowhere.json"], 3, "nowhere.json:1:1: cannot be read: No such file"),
+        (["-", "-"], 2, "standard input can be read once"),
+        (["-", "--level", "rack"], 2, "is not NAME=LABEL"),
+        ([], 2, "Missing argument"),
+    ],
+)
+def test_what_cannot_be_imported_is_said_in_one_line(words, code, said):
+    done = unstrand("import", "kubernetes", *words)
+
+    assert done.code == code
+    assert said in done.err
+    assert done.out == ""

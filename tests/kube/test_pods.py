@@ -153,6 +153,7 @@ def test_tolerations_keep_operator_value_and_effect():
                 {"key": "b", "value": "c", "effect": "NoSchedule"},
                 {"operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 300},
                 {"key": "n", "operator": "Gt", "value": "5"},
+                {"key": "node.kubernetes.io/not-ready", "operator": "Exists"},
             ],
         ),
     )
