@@ -59,13 +59,23 @@ def openb(
 @import_app.command("kubernetes")
 def kubernetes(
     files: Annotated[
-        list[str],
+        list[str] | None,
         typer.Argument(
             metavar="FILE...",
             help="Output of `kubectl get nodes,pods -A -o json`, or YAML; - reads standard input. "
             "Jobs, Workloads, PodGroups, queues and PriorityClasses in it are used too.",
         ),
-    ],
+    ] = None,
+    live: Annotated[
+        bool,
+        typer.Option("--live", help="Ask the cluster of a kubeconfig, read-only (extra kube)."),
+    ] = False,
+    kubeconfig: Annotated[
+        str | None, typer.Option("--kubeconfig", metavar="FILE", help="With --live: which file.")
+    ] = None,
+    context: Annotated[
+        str | None, typer.Option("--context", metavar="NAME", help="With --live: which context.")
+    ] = None,
     gpu_resource: Annotated[
         list[str] | None,
         typer.Option(
@@ -91,16 +101,22 @@ def kubernetes(
     ] = None,
     save: SaveOption = None,
 ) -> None:
-    """Turn the objects of a Kubernetes cluster into a spec; nothing is asked of the cluster.
+    """Turn the objects of a Kubernetes cluster into a spec; nothing in it is changed.
 
     What was read, assumed and ignored is said on standard error, with counts.
     """
-    from commands.kubernetes import import_options, read_files
+    from commands.kubernetes import import_options, read_files, read_live
     from kube.importer import import_cluster
 
     check_target(save, "--save")
     options = import_options(gpu_resource, level, domain_label)
-    snapshot = read_files(files)
+    if live and files:
+        raise typer.BadParameter("objects come from files or --live, not both", param_hint="FILE")
+    if not live and not files:
+        raise typer.BadParameter("name a file, - for standard input, or --live", param_hint="FILE")
+    if not live and (kubeconfig or context):
+        raise typer.BadParameter("goes with --live", param_hint="--kubeconfig, --context")
+    snapshot = read_live(kubeconfig, context) if live else read_files(files or ())
     imported = import_cluster(snapshot, options)
     _hand_over(imported.text, snapshot.report.lines(), save)
 

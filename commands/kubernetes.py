@@ -36,6 +36,26 @@ def read_files(files: Sequence[str]) -> Snapshot:
     return snapshot
 
 
+def read_live(kubeconfig: str | None, context: str | None) -> Snapshot:
+    """The cluster of a kubeconfig, as it is now; it is only read.
+
+    Raises
+    ------
+    specs.errors.SpecErrors
+        The cluster cannot be reached or read, or objects in it are at fault.
+    """
+    from kube.client import KubeconfigApi, live_objects
+    from kube.snapshot import Snapshot
+
+    snapshot = Snapshot()
+
+    def denied(path: str) -> None:
+        snapshot.report.ignored.add("lists that may not be read", path)
+
+    snapshot.add_all(live_objects(KubeconfigApi(kubeconfig, context), denied))
+    return snapshot
+
+
 def _opened(name: str) -> IO[bytes]:
     from pathlib import Path
 

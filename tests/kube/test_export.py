@@ -348,7 +348,7 @@ def test_standard_input_is_read_and_everything_said_goes_to_standard_error():
         (["nowhere.json"], 3, "nowhere.json:1:1: cannot be read: No such file"),
         (["-", "-"], 2, "standard input can be read once"),
         (["-", "--level", "rack"], 2, "is not NAME=LABEL"),
-        ([], 2, "Missing argument"),
+        ([], 2, "name a file"),
     ],
 )
 def test_what_cannot_be_imported_is_said_in_one_line(words, code, said):
