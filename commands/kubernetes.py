@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import IO, TYPE_CHECKING
 
 import typer
 
 if TYPE_CHECKING:
     from kube.cluster import ImportOptions
+    from kube.reading import Found
     from kube.snapshot import Snapshot
+
+EVERY = 500
+"""Objects between two looks at the clock."""
 
 
 def read_files(files: Sequence[str]) -> Snapshot:
@@ -29,10 +33,10 @@ def read_files(files: Sequence[str]) -> Snapshot:
     snapshot = Snapshot()
     for name in files:
         if name == "-":
-            snapshot.add_all(read_objects(sys.stdin.buffer, "<stdin>"))
+            snapshot.add_all(counted(read_objects(sys.stdin.buffer, "<stdin>"), "<stdin>"))
         else:
             with _opened(name) as stream:
-                snapshot.add_all(read_objects(stream, name))
+                snapshot.add_all(counted(read_objects(stream, name), name))
     return snapshot
 
 
@@ -52,8 +56,33 @@ def read_live(kubeconfig: str | None, context: str | None) -> Snapshot:
     def denied(path: str) -> None:
         snapshot.report.ignored.add("lists that may not be read", path)
 
-    snapshot.add_all(live_objects(KubeconfigApi(kubeconfig, context), denied))
+    found = live_objects(KubeconfigApi(kubeconfig, context), denied)
+    snapshot.add_all(counted(found, context or "cluster"))
     return snapshot
+
+
+def counted(objects: Iterable[Found], name: str) -> Iterator[Found]:
+    """The same objects, with their number shown on standard error where it takes a while."""
+    from time import monotonic
+
+    from report.progress import ProgressLine
+    from solver.progress import Progress
+
+    began = monotonic()
+    with ProgressLine(sys.stderr) as line:
+        for number, found in enumerate(objects, start=1):
+            yield found
+            if number % EVERY == 0:
+                message = f"{name}: {number:,} objects"
+                line(
+                    Progress(
+                        elapsed_s=monotonic() - began,
+                        tier="import",
+                        value=number,
+                        bound=number,
+                        message=message,
+                    )
+                )
 
 
 def _opened(name: str) -> IO[bytes]:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from solver.cluster import GPU_MILLI
 from specs.models.quantity import QuantityError, cpu_milli, gpu_count, memory_bytes
 from tests.acceptance.answers import Answer, answer
+from tests.acceptance.effective import differences_of_requests
 from tests.acceptance.numbers import number
 from tests.acceptance.over_time import differences as differences_over_time
 
@@ -18,7 +19,6 @@ if TYPE_CHECKING:
 
 LATER = {
     "explain": "why a job waits",
-    "effective-request": "what a pod really requests",
     "plan-preemption": "who gives way",
     "fair-share": "what a queue is entitled to",
     "plan-mig": "how a GPU is cut",
@@ -51,6 +51,8 @@ def check(case: Case) -> None:
         differences = _differences_of_parse(case)
     elif case["ask"] == "place":
         differences = _differences_of_place(case)
+    elif case["ask"] == "effective-request":
+        differences = differences_of_requests(case)
     elif case["ask"] == "simulate":
         differences = differences_over_time(case)
     else:

@@ -9,14 +9,12 @@ from math import ceil
 from pathlib import Path
 
 import pytest
-import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kube.requests import pod_requests
 from specs.importers.fields import Fields, ObjectFault, Place
 from specs.models.quantity import QuantityError, parse_quantity
-from tests.paths import SHARED, needs_shared
 
 PROGRAM = Path(__file__).parent / "scheduler"
 
@@ -72,37 +70,6 @@ def test_a_resize_in_place_counts_with_the_largest_of_wanted_and_actual():
 def test_amounts_that_are_none_are_refused_with_their_place():
     with pytest.raises(ObjectFault, match=r"spec.containers\[0\].resources.requests.cpu"):
         milli({"containers": [container(cpu="-1")]})
-
-
-def of_case(pod):
-    """The pod of a case as the API has it."""
-
-    def part(entry):
-        amounts = {name: str(entry[name]) for name in ("cpu", "memory") if name in entry}
-        amounts |= {"memory": str(entry["mem"])} if "mem" in entry else {}
-        amounts |= {"nvidia.com/gpu": str(entry["gpus"])} if "gpus" in entry else {}
-        sidecar = entry.get("restart") == "always"
-        return container(entry["name"], sidecar, **amounts)
-
-    spec = {
-        "initContainers": [part(entry) for entry in pod.get("init", [])],
-        "containers": [part(entry) for entry in pod.get("containers", [])],
-    }
-    if "overhead" in pod:
-        spec["overhead"] = {name: str(value) for name, value in pod["overhead"].items()}
-    return spec
-
-
-@needs_shared
-def test_the_published_cases_of_effective_requests_come_out():
-    cases = [yaml.safe_load(path.read_text()) for path in sorted((SHARED / "cases").glob("*.yaml"))]
-    asked = [case for case in cases if case["ask"] == "effective-request"]
-    assert asked
-
-    for case in asked:
-        for pod in case["pods"]:
-            expected = case["expect"]["effective"][pod["name"]]
-            assert milli(of_case(pod))["cpu"] == expected["cpu_m"], (case["id"], pod["name"])
 
 
 # Against the real thing
