@@ -71,6 +71,8 @@ def export(
         from kube.steps import plan_steps
 
         found = plan_steps(saved, imported)
+        if saved.spec and saved.spec != imported.text:
+            found.remarks.append("the plan's spec is not what these objects are imported as now")
         files, remarks = step_files(found), tuple(found.remarks)
         if save is None:
             for step in found.steps:

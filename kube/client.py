@@ -16,24 +16,23 @@ if TYPE_CHECKING:
 PAGE = 500
 REQUIRED = ("/api/v1/nodes", "/api/v1/pods")
 OPTIONAL = (
-    "/apis/scheduling.k8s.io/v1/priorityclasses",
-    "/apis/batch/v1/jobs",
-    "/apis/kueue.x-k8s.io/v1beta1/workloads",
-    "/apis/kueue.x-k8s.io/v1beta1/clusterqueues",
-    "/apis/kueue.x-k8s.io/v1beta1/localqueues",
-    "/apis/kueue.x-k8s.io/v1beta1/cohorts",
-    "/apis/kueue.x-k8s.io/v1beta1/topologies",
-    "/apis/scheduling.x-k8s.io/v1alpha1/podgroups",
-    "/apis/scheduling.volcano.sh/v1beta1/podgroups",
-    "/apis/scheduling.volcano.sh/v1beta1/queues",
-    "/apis/scheduling.run.ai/v2alpha2/podgroups",
-    "/apis/scheduling.run.ai/v2/queues",
-    "/apis/jobset.x-k8s.io/v1alpha2/jobsets",
-    "/apis/leaderworkerset.x-k8s.io/v1/leaderworkersets",
-    "/apis/kubeflow.org/v1/pytorchjobs",
-    "/apis/kubeflow.org/v2beta1/mpijobs",
+    ("/apis/scheduling.k8s.io/v1/priorityclasses",),
+    ("/apis/batch/v1/jobs",),
+    *(
+        tuple(f"/apis/kueue.x-k8s.io/{version}/{kind}" for version in ("v1beta2", "v1beta1"))
+        for kind in ("workloads", "clusterqueues", "localqueues", "cohorts", "topologies")
+    ),
+    ("/apis/scheduling.x-k8s.io/v1alpha1/podgroups",),
+    ("/apis/scheduling.volcano.sh/v1beta1/podgroups",),
+    ("/apis/scheduling.volcano.sh/v1beta1/queues",),
+    ("/apis/scheduling.run.ai/v2alpha2/podgroups",),
+    ("/apis/scheduling.run.ai/v2/queues",),
+    ("/apis/jobset.x-k8s.io/v1alpha2/jobsets",),
+    ("/apis/leaderworkerset.x-k8s.io/v1/leaderworkersets",),
+    ("/apis/kubeflow.org/v1/pytorchjobs",),
+    ("/apis/kubeflow.org/v2beta1/mpijobs",),
 )
-"""Lists that are used where the cluster has them; 404 is no error there."""
+"""Lists that are used where the cluster has them, in the first version that it has."""
 
 
 class Api(Protocol):
@@ -59,14 +58,17 @@ def live_objects(api: Api, denied: Callable[[str], None]) -> Iterator[Found]:
     """
     for path in REQUIRED:
         yield from _listed(api, path)
-    for path in OPTIONAL:
-        try:
-            yield from _listed(api, path)
-        except _RefusedError as error:
-            if error.status == 403:
+    for versions in OPTIONAL:
+        for path in versions:
+            try:
+                yield from _listed(api, path)
+            except _RefusedError as error:
+                if error.status == 404:
+                    continue
+                if error.status != 403:
+                    raise
                 denied(path)
-            elif error.status != 404:
-                raise
+            break
 
 
 class _RefusedError(SpecErrors):

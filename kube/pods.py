@@ -13,7 +13,6 @@ from specs.models.quantity import MIB
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
-    from fractions import Fraction
 
     from specs.importers.fields import Fields
 
@@ -98,12 +97,12 @@ def read_template(meta: Fields, spec: Fields, status: Fields | None = None) -> T
     topology = _topology(annotations)
     spread: str | None = None
     ignored = list(_ignored(spec, annotations))
-    for required, kind in ((True, "podAffinity"), (True, "podAntiAffinity")):
+    for kind in ("podAffinity", "podAntiAffinity"):
         rules = spec.map("affinity", kind)
         for rule in rules.maps("requiredDuringSchedulingIgnoredDuringExecution"):
             key, own = rule.text("topologyKey"), _selects(rule, labels)
             if own and kind == "podAffinity" and topology is None:
-                topology = (key, required)
+                topology = (key, True)
             elif own and kind == "podAntiAffinity" and spread is None:
                 spread = key
             else:
@@ -210,6 +209,8 @@ def _ignored(spec: Fields, annotations: Mapping[str, str]) -> Iterator[str]:
             yield "persistent volumes, which may bind a pod to a zone or node"
     if spec.has("resourceClaims"):
         yield "resource claims (DRA)"
+    if spec.has("workloadRef") or spec.has("schedulingGroup"):
+        yield "gangs of scheduling.k8s.io"
     if spec.text("preemptionPolicy") == "Never":
         yield "preemptionPolicy Never"
     for container in spec.maps("containers"):
@@ -219,8 +220,3 @@ def _ignored(spec: Fields, annotations: Mapping[str, str]) -> Iterator[str]:
         yield "GPU sharing annotations other than gpu-fraction and gpu-memory"
     if any(key in annotations for key in EXCLUSIVE):
         yield "exclusive topology: others kept away"
-
-
-def is_nothing(requests: Mapping[str, Fraction]) -> bool:
-    """Whether a pod asks for nothing at all."""
-    return not any(requests.values())

@@ -256,13 +256,8 @@ def _named(item: Found, of: dict[str, Any]) -> Found:
     kind = of.get("kind")
     if isinstance(item.data, dict) and isinstance(kind, str) and kind.endswith("List"):
         data = {"apiVersion": of.get("apiVersion"), "kind": kind.removesuffix("List"), **item.data}
-        return replace_data(item, data)
+        return Found(data, item.place)
     return item
-
-
-def replace_data(item: Found, data: object) -> Found:
-    """The same place with other data."""
-    return Found(data, item.place)
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,6 +7,7 @@ from collections import defaultdict
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from kube.membership import KINDS
 from specs.models.base import MAX_COUNT, MAX_NAME
 
 if TYPE_CHECKING:
@@ -146,7 +147,7 @@ class Assembly:
             if single
             else tuple(tasks),
             queue=self._queue(says, pods, key.namespace),
-            priority=min(self._priority(pod.template) for pod in pods),
+            priority=min(self._priority(task.template, says) for task in tasks),
             gang=gang,
             created="",
         )
@@ -240,15 +241,24 @@ class Assembly:
         for group in self._snapshot.groups.values():
             about = group.stands_for if group.key.kind == "Workload" else group.key
             about = about or group.key
-            made_by_other = group.key.kind != "Workload" and (
-                group.stands_for is not None or group.key in self._for
-            )
-            if not group.members or about in have_pods or made_by_other:
+            if not group.members or about in have_pods or self._is_part(group):
                 continue
             work = self._from_templates(group, about)
             if work is not None:
                 found.append(work)
         return found
+
+    def _is_part(self, group: Group) -> bool:
+        """Whether another object of the input speaks for this one: a JobSet for its Jobs."""
+        if group.key.kind == "Workload":
+            return False
+        if group.key in self._for:
+            return True
+        above = group.stands_for
+        if above is None:
+            return False
+        key = above._replace(kind=KINDS.get(above.kind, above.kind))
+        return key in self._for or key in self._snapshot.groups
 
     def _from_templates(self, group: Group, about: GroupKey) -> Work | None:
         if group.state != "waits":

@@ -303,3 +303,44 @@ def test_the_gang_waits_since_its_first_pod_came():
     )
 
     assert [job.name for job in told.problem.jobs] == ["team/g", "team/s"]
+
+
+def test_jobs_of_a_job_set_are_not_counted_beside_it():
+    spec = {"suspend": True, "template": template(1), "parallelism": 2}
+    marks = {"kueue.x-k8s.io/queue-name": "q"}
+    inner = {"template": template(1), "parallelism": 2}
+    job_set = thing(
+        "JobSet",
+        "jobset.x-k8s.io/v1alpha2",
+        "js",
+        {"suspend": True, "replicatedJobs": [{"name": "w", "template": {"spec": inner}}]},
+        namespace="team",
+        labels=marks,
+    )
+    child = thing("Job", "batch/v1", "js-w-0", spec, namespace="team", owner=("JobSet", "js"))
+    alone = thing(
+        "Job", "batch/v1", "c-1", spec, namespace="team", labels=marks, owner=("CronJob", "c")
+    )
+
+    told = read(node("n1", 8), job_set, child, alone)
+
+    assert {job.name: sizes(job) for job in told.problem.jobs} == {
+        "team/js": {"replica": (2, 2)},
+        "team/c-1": {"replica": (2, 2)},
+    }
+
+
+def test_running_work_of_a_workload_has_its_priority_too():
+    workload = thing(
+        "Workload",
+        "kueue.x-k8s.io/v1beta1",
+        "w",
+        {"priority": 70, "podSets": [{"name": "main", "count": 1, "template": template(1)}]},
+        status={"conditions": [{"type": "Admitted", "status": "True"}]},
+        namespace="team",
+        owner=("Job", "j"),
+    )
+
+    told = read(node("n1", 8), workload, pod("j-0", 1, on="n1", owner=("Job", "j"), priority=0))
+
+    assert told.running("team/j").priority == 70

@@ -148,8 +148,8 @@ class _Importer:
         entry: Entry = {"queue": job.queue} if job.queue else {}
         if job.gpu_types and job.gpus:
             entry["gpu_models"] = job.gpu_types
-        for name in job.other_gres:
-            self.report.ignored.add(f"gres {name} that jobs ask for", job.id)
+        for remark in () if job.running else job.unsaid:
+            self.report.ignored.add(f"{remark}, of waiting jobs", job.id)
         return entry | self._allowed(job)
 
     def _running(self, job: SlurmJob) -> Iterator[Entry]:

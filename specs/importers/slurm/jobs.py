@@ -49,6 +49,8 @@ class SlurmJob:
         Tasks of an array that this entry stands for.
     held
         Why it cannot start, whatever is free; empty where it can.
+    unsaid
+        What it asks for that a spec has no word for.
     """
 
     id: str
@@ -71,7 +73,7 @@ class SlurmJob:
     held: str = ""
     on: tuple[OnNode, ...] = ()
     ends_in_s: int | None = None
-    other_gres: tuple[str, ...] = ()
+    unsaid: tuple[str, ...] = ()
 
 
 def read_jobs(text: str, file: str) -> tuple[SlurmJob, ...]:
@@ -142,7 +144,7 @@ def _job(entry: Fields, now: int | None) -> SlurmJob | None:
         held=_held(entry),
         on=tuple(_held_by_node(entry, tres)) if running else (),
         ends_in_s=end - now if running and end and now and now < end < MAX_INFINITE else None,
-        other_gres=gres(entry.text("tres_per_node"))[1],
+        unsaid=tuple(_unsaid(entry)),
     )
 
 
@@ -217,6 +219,19 @@ def _held(entry: Fields) -> str:
     if reason == "BeginTime":
         return "not to start before its time"
     return ""
+
+
+def _unsaid(entry: Fields) -> Iterator[str]:
+    """What a job asks for that a spec has no word for."""
+    for name in gres(entry.text("tres_per_node"))[1]:
+        yield f"gres {name}"
+    for key in ("licenses", "reservation"):
+        if entry.text(key):
+            yield key
+    shared = entry.data.get("shared") or entry.data.get("exclusive")
+    words = shared if isinstance(shared, list) else [shared]
+    if any(str(word).lower() in ("none", "exclusive", "true") for word in words if word):
+        yield "nodes of their own (exclusive)"
 
 
 def _copies(entry: Fields) -> int:
