@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from kube.assembly import Assembly
 from kube.cluster import Cluster, ImportOptions
 from kube.holdings import Holdings
 from kube.node_entries import NodeEntries
 from kube.queue_entries import QueueEntries
-from kube.work import Assembly
 from kube.work_entries import WorkEntries
 from specs.importers.writing import flow
 

@@ -7,27 +7,21 @@ loader of specs with its limits, one document at a time.
 
 from __future__ import annotations
 
-import codecs
-import json
 import re
 from dataclasses import dataclass, replace
-from typing import IO, TYPE_CHECKING, Any, NamedTuple, NoReturn
+from typing import IO, TYPE_CHECKING, Any, NamedTuple
 
+from kube.json_stream import JsonValues, Window, refuse
 from specs.document import parse_document
-from specs.errors import SpecErrors, SpecFault, shown
+from specs.errors import SpecErrors, SpecFault
 from specs.importers.fields import Place
 from specs.models.quantity import MIB
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-CHUNK_BYTES = MIB
-MAX_OBJECT_CHARACTERS = 16 * MIB
-"""An object of the API has at most 1.5 MiB (etcd's limit); with indents, this is generous."""
-
 MAX_YAML_BYTES = 64 * MIB
 
-_BLANKS = re.compile(r"[ \t\r\n]*")
 _MARKER = re.compile(r"^(?:---|\.\.\.)(?=\s|$)", re.MULTILINE)
 
 
@@ -53,175 +47,28 @@ def read_objects(stream: IO[bytes], name: str) -> Iterator[Found]:
     SpecErrors
         The file is neither JSON nor YAML, or larger than allowed in its kind.
     """
-    text = _Text(stream, name)
+    text = Window(stream, name)
     text.skip_blanks()
     found = _json(text) if text.peek() in ("{", "[") else _yaml(text)
     yield from found
 
 
-def _refuse(name: str, line: int, rule: str, value: str = "", hint: str = "") -> NoReturn:
-    raise SpecErrors([SpecFault(file=name, line=line, value=value, rule=rule, hint=hint)])
-
-
-class _Text:
-    """A sliding window over a stream, which knows its line."""
-
-    def __init__(self, stream: IO[bytes], name: str) -> None:
-        self.name = name
-        self.window = ""
-        self.at = 0
-        self._stream = stream
-        self._decoder = codecs.getincrementaldecoder("utf-8-sig")()
-        self._line = 1
-        self._counted = 0
-        self.ended = False
-
-    @property
-    def line(self) -> int:
-        """1-based line of the position."""
-        if self.at < self._counted:
-            self._line -= self.window.count("\n", self.at, self._counted)
-        else:
-            self._line += self.window.count("\n", self._counted, self.at)
-        self._counted = self.at
-        return self._line
-
-    def more(self, size: int = CHUNK_BYTES) -> bool:
-        """Read on; what lies before the position is forgotten."""
-        if self.ended:
-            return False
-        _ = self.line
-        raw = self._stream.read(size)
-        self.ended = not raw
-        try:
-            text = self._decoder.decode(raw, final=self.ended)
-        except UnicodeDecodeError:
-            _refuse(self.name, self._line, "objects are UTF-8 text, this is not")
-        self.window = self.window[self.at :] + text
-        self.at = self._counted = 0
-        return True
-
-    def skip_blanks(self) -> None:
-        """Go to the next character that is no blank, or to the end."""
-        while True:
-            match = _BLANKS.match(self.window, self.at)
-            self.at = match.end() if match else self.at
-            if self.at < len(self.window) or not self.more():
-                return
-
-    def peek(self) -> str:
-        """The next character, empty at the end."""
-        return self.window[self.at : self.at + 1]
-
-
-class _Json:
-    """Values of a JSON text, one at a time."""
-
-    def __init__(self, text: _Text) -> None:
-        self.text = text
-        self._decoder = json.JSONDecoder(parse_constant=self._no_constant)
-
-    def _no_constant(self, word: str) -> NoReturn:
-        self.refuse(f"{word} is no JSON")
-
-    def refuse(self, rule: str, hint: str = "") -> NoReturn:
-        """End the reading where it stands."""
-        text = self.text
-        near = text.window[text.at : text.at + 20].split("\n")[0]
-        _refuse(text.name, text.line, rule, shown(near) if near else "", hint)
-
-    def value(self) -> Any:  # noqa: ANN401
-        """The next value, whole."""
-        text = self.text
-        text.skip_blanks()
-        wanted = CHUNK_BYTES
-        while True:
-            try:
-                value, end = self._decoder.raw_decode(text.window, text.at)
-            except json.JSONDecodeError as error:
-                # A value that is cut off fails at the end of the window; others fail before it.
-                cut = error.pos >= len(text.window) - 8 or error.msg.startswith("Unterminated")
-                if text.ended or not cut:
-                    text.at = min(max(error.pos, text.at), len(text.window))
-                    hint = "Is the file cut off?" if cut else ""
-                    self.refuse(f"no JSON: {error.msg[:1].lower()}{error.msg[1:]}", hint)
-            except RecursionError:
-                self.refuse("nested deeper than any object of the API")
-            except ValueError:
-                self.refuse("a number with more digits than any amount has")
-            else:
-                # A number may go on in the next piece.
-                if end < len(text.window) or text.ended or not isinstance(value, int | float):
-                    text.at = end
-                    return value
-            if len(text.window) - text.at > MAX_OBJECT_CHARACTERS:
-                self.refuse(f"one object with more than {MAX_OBJECT_CHARACTERS} characters")
-            text.more(wanted)
-            wanted *= 2  # so that a long value is not begun anew for every piece
-
-    def expect(self, characters: str) -> str:
-        """The next character, which must be one of these."""
-        text = self.text
-        text.skip_blanks()
-        found = text.peek()
-        if not found:
-            self.refuse("no JSON: the text ends here", "Is the file cut off?")
-        if found not in characters:
-            self.refuse(f"no JSON: {' or '.join(characters)} is wanted here")
-        text.at += 1
-        return found
-
-    def next_is(self, character: str) -> bool:
-        """Whether this comes next; if so it is passed."""
-        self.text.skip_blanks()
-        if self.text.peek() != character:
-            return False
-        self.text.at += 1
-        return True
-
-    def members(self) -> Iterator[str]:
-        """Keys of an object whose values the caller reads."""
-        self.expect("{")
-        if self.next_is("}"):
-            return
-        while True:
-            self.text.skip_blanks()
-            if self.text.peek() != '"':
-                self.expect('"')
-            key = self.value()
-            self.expect(":")
-            yield str(key)
-            if self.expect(",}") == "}":
-                return
-
-    def elements(self) -> Iterator[Found]:
-        """Elements of a list, with their places."""
-        self.expect("[")
-        if self.next_is("]"):
-            return
-        while True:
-            self.text.skip_blanks()
-            place = Place(self.text.name, self.text.line)
-            yield Found(self.value(), place)
-            if self.expect(",]") == "]":
-                return
-
-
-def _json(text: _Text) -> Iterator[Found]:
-    reader = _Json(text)
+def _json(text: Window) -> Iterator[Found]:
+    reader = JsonValues(text)
     while True:
         text.skip_blanks()
         if not text.peek():
             return
         if text.peek() == "[":
-            yield from reader.elements()
+            for line, item in reader.elements():
+                yield Found(item, Place(text.name, line))
         elif text.peek() == "{":
             yield from _json_object(reader)
         else:
             reader.refuse("an object or a list of objects is wanted here")
 
 
-def _json_object(reader: _Json) -> Iterator[Found]:
+def _json_object(reader: JsonValues) -> Iterator[Found]:
     """An object, or the items of a List as they come."""
     place = Place(reader.text.name, reader.text.line)
     whole: dict[str, Any] = {}
@@ -233,7 +80,8 @@ def _json_object(reader: _Json) -> Iterator[Found]:
             whole[key] = reader.value()
             continue
         listed = True
-        for item in reader.elements():
+        for line, data in reader.elements():
+            item = Found(data, Place(place.file, line))
             if not _nameless(item):
                 yield item
             elif "kind" in whole:
@@ -266,11 +114,11 @@ class _Document:
     lines_before: int
 
 
-def _yaml(text: _Text) -> Iterator[Found]:
+def _yaml(text: Window) -> Iterator[Found]:
     while text.more():
         if len(text.window) > MAX_YAML_BYTES:
             hint = "JSON (-o json) is read in pieces and has no such limit"
-            _refuse(text.name, 1, f"YAML with more than {MAX_YAML_BYTES // MIB} MiB", hint=hint)
+            refuse(text.name, 1, f"YAML with more than {MAX_YAML_BYTES // MIB} MiB", hint=hint)
     for document in _documents(text.window[text.at :], text.line - 1):
         lines = map(str.strip, document.text.splitlines())
         if any(line and not line.startswith("#") for line in lines):

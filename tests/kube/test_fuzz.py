@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import copy
-
 from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from kube.importer import import_cluster
 from specs.compile import compile_spec
 from specs.errors import SpecErrors
 from specs.loader import parse_spec
+from tests.damage import damaged
 from tests.kube.objects import GPU, gang, node, pod, snapshot, thing
 
 TEMPLATE = {
@@ -72,71 +70,10 @@ CLUSTER = [
     ),
     thing("Topology", "kueue.x-k8s.io/v1beta1", "t", {"levels": [{"nodeLabel": "rack"}]}),
 ]
-JUNK = st.sampled_from(
-    [
-        None,
-        True,
-        0,
-        -1,
-        10**12,
-        1.5,
-        "",
-        " ",
-        "x",
-        "é",
-        "\x00",
-        "yes",
-        "1e3",
-        "8",
-        "0.3",
-        "a" * 300,
-        [],
-        {},
-    ]
-) | st.recursive(st.none() | st.text(max_size=3), lambda x: st.lists(x, max_size=2), max_leaves=3)
-
-
-def paths(value, path=()):
-    yield path
-    if isinstance(value, dict):
-        for key, inner in value.items():
-            yield from paths(inner, (*path, key))
-    elif isinstance(value, list):
-        for index, inner in enumerate(value):
-            yield from paths(inner, (*path, index))
-
-
-PATHS = [path for path in paths(CLUSTER) if path]
-
-
-@st.composite
-def clusters(draw):
-    """The cluster with some values replaced, removed, renamed or taken from elsewhere."""
-    objects = copy.deepcopy(CLUSTER)
-    for path in draw(st.lists(st.sampled_from(PATHS), min_size=1, max_size=5)):
-        holder = objects
-        try:
-            for step in path[:-1]:
-                holder = holder[step]
-            how = draw(st.sampled_from(["junk", "junk", "remove", "copy", "rename"]))
-            if how == "junk":
-                holder[path[-1]] = draw(JUNK)
-            elif how == "remove":
-                del holder[path[-1]]
-            elif how == "rename" and isinstance(holder, dict):
-                holder[draw(st.text(max_size=4))] = holder.pop(path[-1])
-            else:
-                other = CLUSTER
-                for step in draw(st.sampled_from(PATHS)):
-                    other = other[step]
-                holder[path[-1]] = copy.deepcopy(other)
-        except (KeyError, IndexError, TypeError):
-            continue
-    return objects
 
 
 @settings(max_examples=150)
-@given(clusters())
+@given(damaged(CLUSTER))
 def test_a_damaged_cluster_is_a_sound_spec_or_a_clear_error(objects):
     try:
         text = import_cluster(snapshot(objects)).text

@@ -11,7 +11,8 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kube.reading import CHUNK_BYTES, read_objects
+from kube.json_stream import CHUNK_BYTES
+from kube.reading import read_objects
 from kube.snapshot import Snapshot
 from specs.errors import SpecErrors
 from tests.kube.objects import Read, listed, node, pod

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from specs.compile import compile_spec
@@ -18,6 +19,7 @@ from specs.importers.slurm.nodes import read_nodes
 from specs.importers.slurm.topology import read_topology
 from specs.loader import parse_spec
 from tests.commands.running import unstrand
+from tests.damage import damaged
 
 DATA = Path(__file__).resolve().parents[1] / "data" / "slurm"
 
@@ -206,3 +208,33 @@ def test_damage_of_a_node_list_is_told(text, said):
 def test_damage_of_a_job_list_is_told(text, said):
     with pytest.raises(SpecErrors, match=said):
         read_jobs(text, "f")
+
+
+@settings(max_examples=100)
+@given(damaged(json.loads((DATA / "squeue.json").read_text())))
+def test_a_damaged_job_list_is_a_sound_spec_or_a_clear_error(document):
+    nodes = read_nodes((DATA / "nodes.txt").read_text(), "nodes")
+    try:
+        jobs = read_jobs(json.dumps(document), "jobs")
+    except SpecErrors:
+        return
+
+    problem = compile_spec(parse_spec("\n".join(slurm_spec(nodes, jobs, ImportReport())))).problem
+
+    held = [(r.node, gpu) for job in problem.running for r in job.replicas for gpu in r.gpus]
+    assert len(held) == len(set(held))
+
+
+@settings(max_examples=60)
+@given(st.data())
+def test_a_damaged_node_list_is_a_sound_spec_or_a_clear_error(data):
+    text = (DATA / "nodes.txt").read_text()
+    for _ in range(data.draw(st.integers(1, 4))):
+        at = data.draw(st.integers(0, len(text) - 1))
+        text = text[:at] + data.draw(st.text("=:+*,()09aN \n", max_size=3)) + text[at + 1 :]
+    try:
+        nodes = read_nodes(text, "nodes")
+    except SpecErrors:
+        return
+
+    compile_spec(parse_spec("\n".join(slurm_spec(nodes, (), ImportReport()))))
