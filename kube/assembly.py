@@ -150,6 +150,10 @@ class Assembly:
         if gang:
             tasks, gang = self._sized(name, says, tasks, least, placed)
         template = tasks[0].template
+        topology = (says.topology if says else None) or template.topology
+        if placed and (topology or template.spread):
+            remark = "where the running part of a gang is, for the place of the rest"
+            self._report.ignored.add(remark, name)
         return Work(
             name=name,
             key=key,
@@ -158,7 +162,7 @@ class Assembly:
             priority=max(self._priority(task.template, says) for task in tasks),
             gang=gang,
             created=min(pod.created for pod in pods),
-            topology=(says.topology if says else None) or template.topology,
+            topology=topology,
             spread=template.spread,
         )
 

@@ -150,12 +150,16 @@ def gpus_of(
             count = -(-units // unit.parts)
             instances[unit.profile] = instances.get(unit.profile, 0) + count
             continue
+        if unit.parts > 1 and not (node.labels.get(REPLICAS) or node.labels.get(GKE_CLIENTS)):
+            assumed.append("more units than GPUs: each is a share of one")
         extra = shared_gpus if name in devices.resources else 0
         whole += max(-(-units // unit.parts), -(-held.get(name, 0) // unit.parts) + extra)
         healthy += _units(node.allocatable, name) // unit.parts
     if shared_gpus and not any(name in devices.resources for name in {*offered, *held}):
         whole += shared_gpus
-    counted = _number(node.labels.get(COUNT)) or 0
+    alike = _PRODUCT_MIG.search(node.labels.get(PRODUCT, "")) is not None
+    # Where all GPUs are cut alike, the label counts instances and not GPUs.
+    counted = 0 if alike else _number(node.labels.get(COUNT)) or 0
     if instances:
         cut = _cut(instances, node, max(0, counted - whole))
         assumed.append("which GPU has which MIG instances")

@@ -344,3 +344,14 @@ def test_running_work_of_a_workload_has_its_priority_too():
     told = read(node("n1", 8), workload, pod("j-0", 1, on="n1", owner=("Job", "j"), priority=0))
 
     assert told.running("team/j").priority == 70
+
+
+def test_the_rest_of_a_gang_with_a_topology_is_said_to_be_planned_without_its_running_part():
+    marks = {"scheduling.x-k8s.io/pod-group": "g"}
+    near = {"kueue.x-k8s.io/podset-required-topology": "kubernetes.io/hostname"}
+    runs = pod("g-0", 1, on="n1", labels=marks, annotations=near)
+
+    told = read(node("n1", 8), runs, pod("g-1", 1, labels=marks, annotations=near))
+
+    assert told.job("team/g/rest").topology.within == "node"
+    assert told.says("ignored", "running part", "team/g/rest")

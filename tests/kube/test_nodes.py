@@ -206,6 +206,7 @@ def test_more_units_than_gpus_are_shares_whoever_advertises_them():
     told = read(node("n1", 80, labels={"nvidia.com/gpu.count": "8"}))
 
     assert told.node("n1").n_gpus == 8
+    assert told.says("assumed", "each is a share", "n1")
 
 
 def test_mig_instances_are_parts_of_gpus_and_not_gpus():
@@ -229,6 +230,7 @@ def test_mig_instances_are_parts_of_gpus_and_not_gpus():
 
 def test_a_node_that_is_cut_alike_sells_its_slices_as_gpus():
     labels = {"nvidia.com/gpu.product": "NVIDIA-A100-SXM4-40GB-MIG-1g.5gb"}
+    labels["nvidia.com/gpu.count"] = "14"
 
     told = read(node("n1", 14, labels=labels), pod("p", 1, on="n1"))
 
