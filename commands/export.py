@@ -67,10 +67,14 @@ def export(
         options = import_options(gpu_resource, level, domain_label)
         imported = import_cluster(read_files(objects), options)
     if to is Target.KUBERNETES and imported is not None:
+        from kube.checking import check_holds
         from kube.files import step_files
         from kube.steps import plan_steps
+        from specs.compile import compile_spec
+        from specs.loader import parse_spec
 
         found = plan_steps(saved, imported)
+        check_holds(saved, compile_spec(parse_spec(imported.text, "objects")).problem)
         if saved.spec and saved.spec != imported.text:
             found.remarks.append("the plan's spec is not what these objects are imported as now")
         files, remarks = step_files(found), tuple(found.remarks)

@@ -11,6 +11,7 @@ import yaml
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from kube.checking import check_holds
 from kube.files import step_files
 from kube.steps import plan_steps
 from report.json_report import plan_report, to_json
@@ -18,7 +19,9 @@ from solver.api import solve
 from solver.options import SolveOptions
 from solver.solution import Placement, Plan
 from solver.verify import explain_violations, verify
+from specs.compile import compile_spec
 from specs.errors import SpecErrors
+from specs.loader import parse_spec
 from specs.plans import SavedPlan, load_plan
 from tests.commands.running import unstrand
 from tests.kube.cluster_model import Cluster
@@ -37,6 +40,7 @@ def planned(objects, folder):
 def realised(objects, plan, imported, folder):
     """The cluster after the steps of the plan, imported again."""
     found = plan_steps(plan, imported)
+    check_holds(plan, compile_spec(parse_spec(imported.text)).problem)
     folder.mkdir(exist_ok=True)
     for name, text in step_files(found).items():
         (folder / name).write_text(text)
@@ -238,6 +242,18 @@ def test_the_files_of_an_export_do_not_mix_with_others(saved):
     assert names == ["001-bind-team-p.json", "apply.sh", "steps.json"]
     assert unstrand(*words).code == 2
     subprocess.run(["sh", "-n", saved / "steps" / "apply.sh"], check=True)
+
+
+def test_a_plan_that_does_not_hold_any_more_is_refused(saved):
+    objects = [node("n1", 4), pod("new", 4, on="n1"), pod("p", 1)]
+    (saved / "later.json").write_bytes(listed(objects))
+    words = ["export", saved / "plan.json", "--to", "kubernetes", "--save", saved / "steps"]
+
+    done = unstrand(*words, "--objects", saved / "later.json")
+
+    assert done.code == 3
+    assert "does not hold in the cluster of these objects" in done.err
+    assert not (saved / "steps").exists()
 
 
 def test_steps_need_the_objects(saved):
