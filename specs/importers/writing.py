@@ -22,8 +22,8 @@ def flow(entry: Mapping[str, Any]) -> str:
     --------
     >>> flow({"name": "a: b", "gpus": 2, "gpu_models": ("T4", "P100")})
     '{name: "a: b", gpus: 2, gpu_models: [T4, P100]}'
-    >>> flow({"name": "n", "labels": {"a b": "1"}, "cordoned": True})
-    '{name: n, labels: {"a b": "1"}, cordoned: true}'
+    >>> flow({"name": "gpu-a", "labels": {"a b": "1"}, "cordoned": True})
+    '{name: gpu-a, labels: {"a b": "1"}, cordoned: true}'
     """
     return "{" + ", ".join(f"{_value(key)}: {_value(value)}" for key, value in entry.items()) + "}"
 
