@@ -65,10 +65,13 @@ def options(
 def exit_code(error: BaseException) -> int:
     """The exit code of an error: the one table from kinds of errors to codes."""
     from commands.errors import MustJobError, NoAnswerError
+    from simulator.sweep import FailedRunError
     from simulator.traces.table import TraceError
     from specs.errors import SpecError
     from topology.errors import TopologyError
 
+    if isinstance(error, FailedRunError):
+        return exit_code(error.error)
     table: tuple[tuple[type[BaseException], int], ...] = (
         (USAGE_ERROR, 2),
         (SpecError, 3),
@@ -84,8 +87,11 @@ def exit_code(error: BaseException) -> int:
 
 def message(error: BaseException) -> str:
     """What is said of an error: one line, or one for each fault of a spec."""
+    from simulator.sweep import FailedRunError
     from specs.errors import SpecError
 
+    if isinstance(error, FailedRunError):
+        return f"{error.run}: {message(error.error)}"
     if isinstance(error, SpecError):
         return str(error)  # lines that begin with file:line:column, as editors read them
     if isinstance(error, KeyboardInterrupt):

@@ -73,6 +73,8 @@ SIZES = {
 def half_occupied(size: Size, seed: int) -> Problem:
     """A cluster half of whose GPUs are held, with 1.2 to 1.6 times as much demand as is free.
 
+    Nothing that runs gives way here: it is the placement that is measured.
+
     Parameters
     ----------
     seed
@@ -101,6 +103,7 @@ def half_occupied(size: Size, seed: int) -> Problem:
         nodes=nodes,
         running=running,
         jobs=jobs,
+        preempt_for=(),
     )
 
 

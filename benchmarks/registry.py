@@ -62,6 +62,7 @@ def registry() -> Mapping[str, Benchmark]:
     from benchmarks.openb import OPENB_BENCHMARK
     from benchmarks.openb_ceiling import OPENB_CEILING
     from benchmarks.philly import PHILLY_BENCHMARK
+    from benchmarks.preempt import PREEMPT
     from benchmarks.scale import SCALE
     from benchmarks.simulate_scale import SIMULATE_SCALE
     from benchmarks.spine import SPINE
@@ -76,6 +77,7 @@ def registry() -> Mapping[str, Benchmark]:
             OPENB_CEILING,
             OPENB_BENCHMARK,
             PHILLY_BENCHMARK,
+            PREEMPT,
             SIMULATE_SCALE,
             IMPORT,
         )

@@ -100,7 +100,7 @@ def _again() -> Iterator[Row]:
     cold = solve(later, SolveOptions(time_limit_s=COLD_S))
     cold_s = time.monotonic() - cold_s
     warm_s = time.monotonic()
-    start = carried_over(later, before.plan.placements)
+    start = carried_over(later, before.plan)
     warm = solve(later, SolveOptions(time_limit_s=COLD_S / 4), start=start)
     warm_s = time.monotonic() - warm_s
     cold_gap, warm_gap = (

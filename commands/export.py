@@ -55,13 +55,13 @@ def export(
     from commands.kubernetes import import_options, read_files
     from commands.output import check_folder
     from kube.importer import import_cluster
-    from specs.plans import load_plan
+    from specs.plans import load_saved
 
     check_folder(save, "--save")
     if to is Target.KUBERNETES and not objects:
         text = "the objects that the spec was imported from say which pods its jobs are"
         raise typer.BadParameter(text, param_hint="--objects")
-    saved = load_plan(plan)
+    saved = load_saved(plan)
     imported = None
     if objects:
         options = import_options(gpu_resource, level, domain_label)
@@ -73,8 +73,8 @@ def export(
         from specs.compile import compile_spec
         from specs.loader import parse_spec
 
-        found = plan_steps(saved, imported)
-        check_holds(saved, compile_spec(parse_spec(imported.text, "objects")).problem)
+        found = plan_steps(saved.plan, imported)
+        check_holds(saved.plan, compile_spec(parse_spec(imported.text, "objects")).problem)
         if saved.spec and saved.spec != imported.text:
             found.remarks.append("the plan's spec is not what these objects are imported as now")
         files, remarks = step_files(found), tuple(found.remarks)
@@ -114,7 +114,7 @@ def _config_files(
         text, labels = mig_parted(loaded.spec.cluster, counts)
         file = "mig-parted.yaml"
     elif to is Target.DEVICE_PLUGIN:
-        text, labels, remarks = device_plugin(problem, saved.placements)
+        text, labels, remarks = device_plugin(problem, saved.plan)
         file = "device-plugin.yaml"
     else:
         text, labels = kueue_topology(problem.name, problem, keys)

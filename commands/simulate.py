@@ -79,8 +79,6 @@ def simulate(
         float,
         typer.Option(
             "--penalty",
-            min=0,
-            max=100,
             help="How much longer a job runs that is split over islands.",
         ),
     ] = 0.0,
@@ -121,7 +119,12 @@ def simulate(
         max_size=max_size,
     )
     question = read_question(asked, save, plotted=plot is not None)
-    rows, outcomes, notes = run_sweep(question)
-    if plot is not None:
-        write_file(plot, figure(question, outcomes, plot))
+    if save is not None:
+        save.mkdir(exist_ok=True)
+    answer = run_sweep(question)
+    rows, notes = answer.rows, answer.notes
     emit(output, simulate_report(rows, notes), simulate_view(question.title, rows, notes))
+    if plot is not None and answer.outcomes:
+        write_file(plot, figure(question, answer.outcomes, plot))
+    if answer.failure is not None:
+        raise answer.failure

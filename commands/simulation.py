@@ -42,6 +42,8 @@ KINDS = ("openb", "philly", "helios", "acme", "synthetic")
 
 MAX_SEEDS = 10_000
 
+MAX_PENALTY = 100
+
 MAX_PLOTTED = 8
 """Policies in a picture: more lines cannot be told apart."""
 
@@ -76,6 +78,16 @@ class SweepQuestion:
     notes: tuple[str, ...]
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answer:
+    """Rows in order, the outcomes that were kept, notes; `failure` ended it before all was done."""
+
+    rows: tuple[SimulationRow, ...]
+    outcomes: tuple[Outcome, ...]
+    notes: tuple[str, ...]
+    failure: Exception | None
+
+
 def read_question(asked: Asked, save: Path | None, *, plotted: bool) -> SweepQuestion:
     """Read everything that can be wrong, before any long work begins.
 
@@ -88,16 +100,17 @@ def read_question(asked: Asked, save: Path | None, *, plotted: bool) -> SweepQue
     simulator.traces.table.TraceError
         A trace cannot be used.
     """
+    from report.text import plural
     from simulator.sweep import Cell, Sweep
 
     if plotted:
         _need("matplotlib", "plots", "--plot")
-    if asked.engine.startswith("ray"):
+    engine, workers = _engine(asked)
+    if engine.startswith("ray"):
         _need("ray", "ray", "--engine")
     sources = _sources(asked)
     names = _policies(asked, sources)
     seeds = parse_seeds(asked.seeds) if asked.seeds is not None else (1,)
-    engine, workers = _engine(asked)
     cells = tuple(Cell(s, policy, seed) for s in sources for policy in names for seed in seeds)
     # The first scenario is read here, so that a trace that cannot be read is found at once.
     first = sources[0].scenario(seeds[0])
@@ -106,8 +119,11 @@ def read_question(asked: Asked, save: Path | None, *, plotted: bool) -> SweepQue
         cells=cells, options=_options(asked), folder=save, keep=keep if plotted else frozenset()
     )
     gpus = (first.problem.capacity["gpu_milli"] or 0) // 1000
-    title = f"{sources[0].name}: {len(first.arrivals):,} jobs on {len(first.nodes):,} nodes, "
-    title += f"{gpus:,} GPUs"
+    jobs = plural(len(first.arrivals), "job")
+    if first.standing:
+        jobs += f" and {len(first.standing):,} running"
+    machines = f"{plural(len(first.nodes), 'node')}, {plural(gpus, 'GPU')}"
+    title = f"{sources[0].name}: {jobs} on {machines}"
     if len(sources) > 1:
         title = f"{len(sources)} traces, the first {title}"
     notes = list(first.notes)
@@ -255,22 +271,25 @@ def parse_seeds(text: str) -> tuple[int, ...]:
 def _engine(asked: Asked) -> tuple[str, int]:
     from os import cpu_count
 
-    name, _, address = asked.engine.partition(":")
-    if name not in ("local", "ray") or (name == "local" and address):
-        rule = f'"{asked.engine}" is no engine; write local, ray or ray:ADDRESS'
+    name, colon, address = asked.engine.partition(":")
+    host = r"(ray://)?(\[[0-9a-fA-F:.]+\]|[\w.-]+)"
+    known = address == "auto" or re.fullmatch(rf"{host}:\d{{1,5}}|ray://{host}", address, re.ASCII)
+    if name not in ("local", "ray") or (colon and (name == "local" or not known)):
+        rule = f'"{asked.engine}" is no engine; write local, ray, ray:auto or ray:HOST:PORT'
         raise typer.BadParameter(rule, param_hint="--engine")
     return asked.engine, asked.workers or cpu_count() or 1
 
 
 def _options(asked: Asked) -> SimulationOptions:
-    from math import isfinite
-
     from commands.inputs import duration_s
     from simulator.policies import SimulationOptions
     from simulator.schedulers.rolling import Rolling
 
-    if not isfinite(asked.penalty):
-        raise typer.BadParameter("a number such as 0.2", param_hint="--penalty")
+    if not 0 <= asked.penalty <= MAX_PENALTY:  # nor is nan
+        rule = (
+            f'"{asked.penalty}" is no factor; write a number from 0 to {MAX_PENALTY}, such as 0.3'
+        )
+        raise typer.BadParameter(rule, param_hint="--penalty")
     rolling = Rolling()
     if asked.round_ is not None:
         rolling = Rolling(every_ms=round(duration_s(asked.round_, "--round") * 1000))
@@ -279,17 +298,20 @@ def _options(asked: Asked) -> SimulationOptions:
 
 def run_sweep(
     question: SweepQuestion,
-) -> tuple[list[SimulationRow], list[Outcome], list[str]]:
-    """Make the runs, with progress on standard error: rows in order, kept outcomes, notes.
+) -> Answer:
+    """Make the runs, with progress on standard error.
 
-    Ctrl-C ends it with what is finished; before anything is, it is passed on.
+    Ctrl-C ends it with what is finished, and so does a run that goes wrong; before anything is
+    finished, either is passed on.
     """
     from report.progress import ProgressLine
     from report.simulation_view import SimulationRow
+    from simulator.sweep import FailedRunError, LostWorkerError
 
     sweep = question.sweep
     done: dict[Cell, Result] = {}
     notes = list(question.notes)
+    failure: Exception | None = None
     interrupted = False
     with ProgressLine(sys.stderr) as line:
         listener = _Listener(line, len(sweep.cells))
@@ -301,14 +323,20 @@ def run_sweep(
             if not done:
                 raise
             interrupted = True
-    if interrupted:
-        notes.append(f"interrupted: {len(done)} of {len(sweep.cells)} runs are finished")
+        except (FailedRunError, LostWorkerError) as error:
+            if not done:
+                raise
+            failure = error
+    if interrupted or failure is not None:
+        why = "interrupted" if failure is None else "given up"
+        notes.append(f"{why}: {len(done)} of {len(sweep.cells)} runs are finished")
     cached = sum(result.cached for result in done.values())
     if cached:
         notes.append(f"{cached} of {len(sweep.cells)} runs were there already ({sweep.folder})")
     results = [done[cell] for cell in sweep.cells if cell in done]
     rows = [SimulationRow(result.cell.source.name, result.summary) for result in results]
-    return rows, [r.outcome for r in results if r.outcome is not None], notes
+    outcomes = tuple(r.outcome for r in results if r.outcome is not None)
+    return Answer(rows=tuple(rows), outcomes=outcomes, notes=tuple(notes), failure=failure)
 
 
 def _results(question: SweepQuestion, listener: Listener) -> Iterator[Result]:

@@ -58,7 +58,7 @@ def solve(
     from report.plan_view import solve_view
     from solver.carry_over import carried_over
     from solver.result import SolveStatus
-    from specs.plans import load_placements
+    from specs.plans import load_plan
 
     check_target(save, "--save")
     check_policies([policy], "--policy")
@@ -73,10 +73,10 @@ def solve(
     )
     begin = None
     if start is not None:
-        placements = load_placements(start)
-        begin = carried_over(question.problem, placements)
-        kept, former = len(begin.by_job), len({p.job for p in placements})
-        note = f"{kept} of {former} jobs of {start.name} stand as they were planned"
+        former = load_plan(start)
+        begin = carried_over(question.problem, former)
+        kept, planned = len(begin.by_job), len(former.by_job)
+        note = f"{kept} of {planned} jobs of {start.name} stand as they were planned"
         question = replace(question, notes=(*question.notes, note))
     result = answer(question, policy, begin)
     if save is not None:

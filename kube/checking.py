@@ -2,24 +2,20 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from solver.solution import Plan
 from solver.verify import verify
 from specs.errors import SpecErrors, SpecFault
 
 if TYPE_CHECKING:
     from solver.problem import Problem
-    from solver.workload import RunningJob
-    from specs.plans import SavedPlan
+    from solver.solution import Plan
 
 MAX_TOLD = 10
 
 
-def check_holds(plan: SavedPlan, problem: Problem) -> None:
-    """Judge a plan on a problem, without the running work that it stops or moves away.
+def check_holds(plan: Plan, problem: Problem) -> None:
+    """Judge a plan on a problem.
 
     Parameters
     ----------
@@ -30,16 +26,9 @@ def check_holds(plan: SavedPlan, problem: Problem) -> None:
     Raises
     ------
     SpecErrors
-        The plan breaks a rule there, or stops work that is not there.
+        The plan breaks a rule there.
     """
-    stopped: dict[str, set[int]] = defaultdict(set)
-    for job, replicas in plan.evictions:
-        stopped[job] |= set(replicas)
-    for job, replica, _, _ in plan.moves:
-        stopped[job].add(replica)
-    left = [_without(job, stopped.get(job.name, set())) for job in problem.running]
-    remaining = replace(problem, running=tuple(job for job in left if job.replicas))
-    violations = verify(remaining, Plan.of(plan.placements))
+    violations = verify(problem, plan)
     if violations:
         hint = "Import the objects and solve again"
         raise SpecErrors(
@@ -51,13 +40,3 @@ def check_holds(plan: SavedPlan, problem: Problem) -> None:
             )
             for violation in violations[:MAX_TOLD]
         )
-
-
-def _without(job: RunningJob, stopped: set[int]) -> RunningJob:
-    """The job without some of its replicas."""
-    kept = [index for index in range(len(job.replicas)) if index not in stopped]
-    return replace(
-        job,
-        replicas=tuple(job.replicas[index] for index in kept),
-        shapes=tuple(job.shapes[index] for index in kept),
-    )

@@ -15,10 +15,10 @@ import yaml
 from solver.cluster import GPU_MILLI
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Iterator, Mapping
 
     from solver.problem import Problem
-    from solver.solution import Placement
+    from solver.solution import Plan
     from specs.models.cluster import Cluster, MachineSpec
 
 MIG_CONFIG = "nvidia.com/mig.config"
@@ -72,16 +72,14 @@ def _layout(node: MachineSpec, gpus: int) -> list[dict[str, Any]]:
     ]
 
 
-def device_plugin(
-    problem: Problem, placements: Iterable[Placement]
-) -> tuple[str, Labels, tuple[str, ...]]:
+def device_plugin(problem: Problem, plan: Plan) -> tuple[str, Labels, tuple[str, ...]]:
     """Time-slicing configurations for nodes with shares, their labels, and what they cannot do.
 
     A node that runs shares of 1/4 of a GPU or more advertises each of its GPUs as four.
     """
     shares: dict[str, set[int]] = defaultdict(set)
     whole: set[str] = set()
-    for node, milli in _held(problem, placements):
+    for node, milli in _held(problem, plan):
         if milli < GPU_MILLI:
             shares[node].add(milli)
         else:
@@ -119,10 +117,15 @@ def device_plugin(
     return _yaml(config_map), labels, tuple(remarks)
 
 
-def _held(problem: Problem, placements: Iterable[Placement]) -> Iterable[tuple[str, int]]:
+def _held(problem: Problem, plan: Plan) -> Iterator[tuple[str, int]]:
+    """Node and thousandths of every GPU that is held once the plan is there."""
     for job in problem.running:
-        yield from ((r.node, r.share_milli) for r in job.replicas if r.gpus)
-    yield from ((place.node, place.share_milli) for place in placements if place.gpus)
+        gone = plan.displaced.get(job.name, frozenset())
+        for number, replica in enumerate(job.replicas):
+            if replica.gpus and number not in gone:
+                yield replica.node, replica.share_milli
+    yield from ((start.node, start.share_milli) for start in plan.placements if start.gpus)
+    yield from ((move.node, move.share_milli) for move in plan.moves if move.gpus)
 
 
 def kueue_topology(name: str, problem: Problem, keys: Mapping[str, str]) -> tuple[str, Labels]:

@@ -16,13 +16,12 @@ from kube.labels import HOSTNAME
 from specs.errors import SpecErrors, SpecFault
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Mapping
 
     from kube.importer import Imported
     from kube.records import Pod
     from kube.work import Task, Work
-    from solver.solution import Placement
-    from specs.plans import SavedPlan
+    from solver.solution import Plan
 
 MERGE_PATCH = "application/merge-patch+json"
 KUEUE = "kueue.x-k8s.io/"
@@ -61,7 +60,7 @@ class Steps:
     remarks: list[str] = field(default_factory=list)
 
 
-def plan_steps(plan: SavedPlan, imported: Imported) -> Steps:
+def plan_steps(plan: Plan, imported: Imported) -> Steps:
     """Steps that realise a plan.
 
     Parameters
@@ -83,7 +82,7 @@ def plan_steps(plan: SavedPlan, imported: Imported) -> Steps:
     found.steps += [_eviction(pod) for pod in evicted]
     found.steps += [_wait(pod) for pod in evicted]
     lifts: list[Step] = []
-    for job, places in _by_job(plan.placements).items():
+    for job, places in plan.by_job.items():
         work = imported.pending[job]
         for task in work.tasks:
             at = {place.replica: place.node for place in places if place.role == task.role}
@@ -93,7 +92,7 @@ def plan_steps(plan: SavedPlan, imported: Imported) -> Steps:
     return found
 
 
-def _check(plan: SavedPlan, imported: Imported) -> None:
+def _check(plan: Plan, imported: Imported) -> None:
     """The plan and the objects are of the same cluster at the same time."""
     faults = []
 
@@ -110,35 +109,26 @@ def _check(plan: SavedPlan, imported: Imported) -> None:
             fault(f"placements[{place.job}]", f"the job has no {place.role} {place.replica}")
         elif place.node not in imported.nodes:
             fault(f"placements[{place.job}].node", f"no node is named {place.node}")
-    stops = [(job, replica) for job, replicas in plan.evictions for replica in replicas]
-    stops += [(job, replica) for job, replica, _, _ in plan.moves]
-    for job, replica in stops:
-        if replica >= len(imported.running.get(job, ())):
-            fault(f"evictions[{job}]", f"no running job of the objects has replica {replica} so")
+    for job, replicas in plan.displaced.items():
+        if max(replicas) >= len(imported.running.get(job, ())):
+            rule = f"no running job of the objects has this name and replica {max(replicas)}"
+            fault(f"evictions[{job}]", rule)
     if faults:
         raise SpecErrors(faults)
-
-
-def _by_job(placements: Sequence[Placement]) -> Mapping[str, list[Placement]]:
-    found: dict[str, list[Placement]] = {}
-    for place in placements:
-        found.setdefault(place.job, []).append(place)
-    return found
 
 
 # Making room
 
 
-def _evicted(plan: SavedPlan, imported: Imported, found: Steps) -> list[Pod]:
+def _evicted(plan: Plan, imported: Imported, found: Steps) -> list[Pod]:
     """Pods that are stopped, each once, in the order of the plan."""
-    stops = [(job, replica) for job, replicas in plan.evictions for replica in replicas]
-    pods = [imported.running[job][replica] for job, replica in stops]
-    for job, replica, _, to in plan.moves:
-        pod = imported.running[job][replica]
+    pods = [imported.running[e.job][replica] for e in plan.evictions for replica in e.replicas]
+    for move in plan.moves:
+        pod = imported.running[move.job][move.replica]
         pods.append(pod)
         found.remarks.append(
-            f"{pod.full_name} moves to {to}: it is evicted here; the pod that its controller makes "
-            "in its place is placed by a plan of the next import"
+            f"{pod.full_name} moves to {move.node}: it is evicted here; the pod that its "
+            "controller makes in its place is placed by a plan of the next import"
         )
     unique = {pod.full_name: pod for pod in pods}
     for pod in unique.values():

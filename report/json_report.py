@@ -15,7 +15,14 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from report.simulation_view import SimulationRow
-    from solver.result import ObjectiveTerm, Pending, QueueReport, SolveResult
+    from solver.result import (
+        Evicted,
+        Moved,
+        ObjectiveTerm,
+        Pending,
+        QueueReport,
+        SolveResult,
+    )
     from solver.solution import Placement
 
 SOLVE_SCHEMA = "unstrand/solve/v1"
@@ -64,8 +71,8 @@ def solve_report(result: SolveResult) -> dict[str, Any]:
         "objectives": [_objective(term) for term in result.objectives],
         "placements": [_placement(placement) for placement in result.plan.placements],
         "pending": [_pending(waiting) for waiting in result.pending],
-        "evictions": [],
-        "moves": [],
+        "evictions": [_eviction(evicted) for evicted in result.evictions],
+        "moves": [_move(moved) for moved in result.moves],
         "queues": [_queue(queue) for queue in result.queues],
         "metrics": _metrics(result),
         "timing": {
@@ -192,6 +199,24 @@ def _objective(term: ObjectiveTerm) -> dict[str, Any]:
         "value": number(term.value),
         "bound": number(term.bound),
         "gap_ratio": number(term.gap_ratio),
+    }
+
+
+def _eviction(evicted: Evicted) -> dict[str, Any]:
+    return {
+        "job": evicted.job,
+        "replicas": list(evicted.replicas),
+        "cost_gpu_s": evicted.cost_gpu_s,
+    }
+
+
+def _move(moved: Moved) -> dict[str, Any]:
+    return {
+        "job": moved.job,
+        "replica": moved.replica,
+        "from": {"node": moved.from_node, "gpus": list(moved.from_gpus)},
+        "to": {"node": moved.to_node, "gpus": list(moved.to_gpus)},
+        "cost_gpu_s": moved.cost_gpu_s,
     }
 
 

@@ -30,7 +30,7 @@ UNITS = {
 }
 """Units that people read in other words: unit of the result -> (word, how many make one)."""
 
-STEPS_OF_UNIT = {"gpu_milli", "gpus", "cost", "jobs"}
+STEPS_OF_UNIT = {"gpu_milli", "gpus", "cost", "replicas", "jobs"}
 """Steps that their unit says already."""
 
 MAX_SHAPES = 6
@@ -42,6 +42,8 @@ def solve_view(problem: Problem, result: SolveResult) -> RenderableType:
     sections: list[RenderableType] = [_headline(problem, result)]
     if result.plan.placements:
         sections += [_heading("Starts"), _starts(problem, result)]
+    if result.evictions or result.moves:
+        sections += [_heading("Gives way"), _gives_way(problem, result)]
     if result.pending:
         sections += [_heading("Waits"), _waits(problem, result)]
     sections += [_heading("Tiers, in order"), *_tiers(result.objectives)]
@@ -64,6 +66,8 @@ def _headline(problem: Problem, result: SolveResult) -> Text:
         f"{amount(m.admitted_gpus)} GPUs; {amount(m.free_gpus)} GPUs stay free, "
         f"{amount(m.stranded_gpus)} of them stranded; {percent(m.utilization_ratio)} in use",
     )
+    if result.evictions or result.moves:
+        text.append(f"\n{_price(result)}")
     if result.must_fail:
         names = ", ".join(result.must_fail)
         text.append(f"\nproved unable to run although marked must: {names}", style="bold red")
@@ -89,6 +93,55 @@ def _starts(problem: Problem, result: SolveResult) -> Table:
                 amount(gpus, 3),
                 escape(places(held)),
             )
+    return table
+
+
+def _price(result: SolveResult) -> str:
+    """What gives way, and what it costs."""
+    parts = []
+    if result.evictions:
+        stopped = sum(len(evicted.replicas) for evicted in result.evictions)
+        jobs = plural(len(result.evictions), "running job")
+        parts.append(f"{plural(stopped, 'replica')} of {jobs} stop")
+    if result.moves:
+        parts.append(f"{plural(len(result.moves), 'replica')} move")
+    cost = result.metrics.preemption_cost_gpu_s
+    return f"{' and '.join(parts)}, at a cost of {amount(cost)} GPU-seconds"
+
+
+def _gives_way(problem: Problem, result: SolveResult) -> Table:
+    table = new_table()
+    for title in ("job", "queue"):
+        table.add_column(title, overflow="fold")
+    for title in ("prio", "replicas", "GPUs"):
+        table.add_column(title, justify="right")
+    table.add_column("what", overflow="fold")
+    table.add_column("cost GPU-s", justify="right")
+    running = {job.name: job for job in problem.running}
+    for evicted in result.evictions:
+        job = running[evicted.job]
+        whole = len(evicted.replicas) == len(job.replicas)
+        nodes = sorted({job.replicas[n].node for n in evicted.replicas})
+        table.add_row(
+            escape(job.name),
+            escape(job.queue),
+            str(job.priority),
+            f"{len(evicted.replicas)}/{len(job.replicas)}",
+            amount(evicted.gpu_milli / GPU_MILLI, 3),
+            escape(f"{'stops' if whole else 'gives up its surplus'} on {', '.join(nodes)}"),
+            amount(evicted.cost_gpu_s),
+        )
+    for moved in result.moves:
+        job = running[moved.job]
+        table.add_row(
+            escape(job.name),
+            escape(job.queue),
+            str(job.priority),
+            f"1/{len(job.replicas)}",
+            amount(moved.gpu_milli / GPU_MILLI, 3),
+            escape(f"moves from {moved.from_node} to {moved.to_node}"),
+            amount(moved.cost_gpu_s),
+        )
     return table
 
 

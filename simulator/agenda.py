@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import IntEnum
 from heapq import heappop, heappush
+from typing import NamedTuple
 
 
 class Kind(IntEnum):
@@ -20,9 +20,8 @@ class Kind(IntEnum):
     """The scheduler asked to be called."""
 
 
-@dataclass(frozen=True, slots=True, order=True)
-class Event:
-    """Something that is due.
+class Event(NamedTuple):
+    """Something that is due; a tuple, because the heap compares a dozen of them for each moment.
 
     `subject` is the name of a job, or what a scheduler wants to be reminded of; `version` tells
     an event that was overtaken (the job was stopped before its end) from one that still holds.

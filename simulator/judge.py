@@ -24,7 +24,8 @@ class Judge:
 
     def __init__(self, problem: Problem) -> None:
         self._problem = replace(problem, jobs=(), reference_shapes=problem.reference)
-        self._drafts = [Draft(problem, PLACEMENTS[name](problem, 1)) for name in TRIED]
+        self._whole = problem
+        self._drafts: dict[str, Draft] = {}
         self._known: dict[int, str | None] = {}
 
     def verdict(self, unit: Unit) -> str | None:
@@ -34,7 +35,8 @@ class Judge:
         return self._known[unit.lane]
 
     def _judge(self, unit: Unit) -> str | None:
-        for draft in self._drafts:
+        for name in TRIED:
+            draft = self._draft(name)
             fits = draft.start(unit.jobs)
             draft.roll_back(0)
             if fits:
@@ -48,3 +50,9 @@ class Judge:
             return None
         waits = pending(alone, plan)
         return f"{waits[0].reason}: {waits[0].text}"
+
+    def _draft(self, name: str) -> Draft:
+        """The empty cluster under a placement, made when it is needed: most units fit the first."""
+        if name not in self._drafts:
+            self._drafts[name] = Draft(self._whole, PLACEMENTS[name](self._whole, 1))
+        return self._drafts[name]

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import gc
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 
 from simulator.engine import Engine, Observer
 from simulator.lives import Life, State
@@ -22,7 +24,26 @@ Listener = Callable[[int, int], None]
 EVERY = 512
 """Moments between two calls of a listener."""
 
+ALLOCATIONS = 200_000
+"""Objects that are made, less those that are gone, between two looks of the garbage collector."""
 
+
+@contextmanager
+def rare_collections() -> Iterator[None]:
+    """Let the garbage collector look seldom.
+
+    A run makes millions of small objects that last and hardly any cycle; looking through them
+    again and again takes a fifth of its time.
+    """
+    before = gc.get_threshold()
+    gc.set_threshold(ALLOCATIONS, *before[1:])
+    try:
+        yield
+    finally:
+        gc.set_threshold(*before)
+
+
+@rare_collections()
 def simulate(
     scenario: Scenario,
     policy: str,

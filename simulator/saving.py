@@ -112,6 +112,26 @@ def saved_outcome(folder: Path, summary: Summary) -> Outcome:
     )
 
 
+def sweep_drafts(folder: Path) -> None:
+    """Remove drafts of files that a process left behind that was killed while it wrote."""
+    for name in (JOBS, EVENTS, SERIES, SUMMARY):
+        for draft in folder.glob(f".{name}.*.tmp"):
+            process = draft.name.removeprefix(f".{name}.").removesuffix(".tmp")
+            if process.isdigit() and not _is_alive(int(process)):
+                draft.unlink(missing_ok=True)
+
+
+def _is_alive(process: int) -> bool:
+    """Whether there is such a process on this machine."""
+    try:
+        os.kill(process, 0)
+    except (ProcessLookupError, OverflowError):
+        return False
+    except PermissionError:
+        return True
+    return True
+
+
 def _write(table: polars.DataFrame, path: Path) -> None:
     draft = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     try:

@@ -96,7 +96,7 @@ class TraceSource:
     def scenario(self, seed: int) -> Scenario:
         """The scenario of a seed: only openb and synthetic traces look at it."""
         if self.kind == "openb":
-            return _openb(self).scenario(seed)
+            return _openb_scenario(self, seed)
         return _read(self, seed if self.kind == "synthetic" else 0)
 
     def fingerprint(self) -> str:
@@ -126,6 +126,12 @@ def _files(place: Path) -> Iterator[Path]:
 @lru_cache(maxsize=2)
 def _openb(source: TraceSource) -> OpenbTrace:
     return read_openb(Path(source.place), source.part or "default")
+
+
+@lru_cache(maxsize=2)
+def _openb_scenario(source: TraceSource, seed: int) -> Scenario:
+    # Kept for the next policy: with it, what its policies have in common is worked out once.
+    return _openb(source).scenario(seed)
 
 
 @lru_cache(maxsize=4)

@@ -305,14 +305,20 @@ class Cluster:
     # The same as the solver sees it
 
     def running_jobs(self, without: Sequence[Life] = ()) -> list[RunningJob]:
-        """What runs, as running work of a problem; some of it may be left out."""
+        """What holds a place, as running work of a problem; some of it may be left out.
+
+        That is what runs, and what waits with some of its replicas in place.
+        """
         left_out = {life.name for life in without}
+        holders = [life for life in self.waiting.values() if self.draft.seats(life.name)]
         return [
-            self.running_job(life) for name, life in self.running.items() if name not in left_out
+            self.running_job(life)
+            for life in (*self.running.values(), *holders)
+            if life.name not in left_out
         ]
 
     def running_job(self, life: Life) -> RunningJob:
-        """A job that runs, with its replicas in their places."""
+        """A job with its replicas in their places."""
         job = life.arrival.job
         shapes = {role.name: role.shape for role in job.roles}
         places = self.draft.placements(life.name)

@@ -18,7 +18,7 @@ from pathlib import Path
 from simulator.outcome import Outcome, Summary
 from simulator.policies import SimulationOptions
 from simulator.run import Listener, simulate
-from simulator.saving import folder_of, save, saved_outcome, saved_summary
+from simulator.saving import folder_of, save, saved_outcome, saved_summary, sweep_drafts
 from simulator.sources import Source
 
 ATTEMPTS = 3
@@ -27,6 +27,30 @@ ATTEMPTS = 3
 
 class LostWorkerError(RuntimeError):
     """Workers were lost again and again, probably for want of memory."""
+
+
+class FailedRunError(Exception):
+    """One run of a sweep went wrong.
+
+    Parameters
+    ----------
+    trace, policy, seed
+        Which one.
+    error
+        How.
+    """
+
+    def __init__(self, trace: str, policy: str, seed: int, error: Exception) -> None:
+        super().__init__(trace, policy, seed, error)  # as it is pickled
+        self.trace, self.policy, self.seed, self.error = trace, policy, seed, error
+
+    def __str__(self) -> str:
+        return f"{self.run}: {self.error}"
+
+    @property
+    def run(self) -> str:
+        """Which run it was."""
+        return f"{self.policy} with seed {self.seed} on {self.trace}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +79,17 @@ class Sweep:
     folder: Path | None = None
     keep: frozenset[Cell] = frozenset()
 
+    @property
+    def in_turn(self) -> tuple[Cell, ...]:
+        """The cells in the order in which they are run: all policies of a trace and seed in a row.
+
+        They share its scenario, which a worker reads once; and where the sweep is given up, what
+        is finished can be compared.
+        """
+        place = {cell.source: n for n, cell in reversed(list(enumerate(self.cells)))}
+        seeds = {cell.seed: n for n, cell in reversed(list(enumerate(self.cells)))}
+        return tuple(sorted(self.cells, key=lambda c: (place[c.source], seeds[c.seed])))
+
 
 @dataclass(frozen=True, slots=True)
 class Result:
@@ -72,12 +107,26 @@ def fingerprint(cell: Cell, options: SimulationOptions) -> str:
 
 
 def run_cell(sweep: Sweep, cell: Cell, listener: Listener | None = None) -> Result:
-    """Make one run, or take it from the folder where it is there already."""
+    """Make one run, or take it from the folder where it is there already.
+
+    Raises
+    ------
+    FailedRunError
+        The run went wrong.
+    """
+    try:
+        return _run(sweep, cell, listener)
+    except Exception as error:
+        raise FailedRunError(cell.source.name, cell.policy, cell.seed, error) from error
+
+
+def _run(sweep: Sweep, cell: Cell, listener: Listener | None) -> Result:
     keep = cell in sweep.keep
     folder, mark = None, ""
     if sweep.folder is not None:
         folder = folder_of(sweep.folder, cell.source.name, cell.policy, cell.seed)
         mark = fingerprint(cell, sweep.options)
+        sweep_drafts(folder)
         if (there := saved_summary(folder, mark)) is not None:
             return Result(cell, there, saved_outcome(folder, there) if keep else None, cached=True)
     outcome = simulate(
@@ -95,7 +144,7 @@ def run_cell(sweep: Sweep, cell: Cell, listener: Listener | None = None) -> Resu
 
 def run_here(sweep: Sweep, listener: Listener | None = None) -> Iterator[Result]:
     """One run after the other, in this process."""
-    for cell in sweep.cells:
+    for cell in sweep.in_turn:
         yield run_cell(sweep, cell, listener)
 
 
@@ -107,7 +156,7 @@ def run_local(sweep: Sweep, workers: int) -> Iterator[Result]:
     LostWorkerError
         Workers were lost `ATTEMPTS` times without a run being finished.
     """
-    left = dict.fromkeys(sweep.cells)
+    left = dict.fromkeys(sweep.in_turn)
     lost = 0
     while left:
         before = len(left)

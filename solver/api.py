@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import time
-from dataclasses import replace
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 
 from solver import greedy
-from solver.figures import measure_cluster, report_queues
+from solver.figures import measure_cluster, report_evictions, report_moves, report_queues
 from solver.interrupts import held
 from solver.options import ModelChoice, SolveOptions
+from solver.preemption.candidates import candidates
+from solver.preemption.lift import Lift, lift
+from solver.preemption.one_by_one import make_way
 from solver.problem import Problem
 from solver.progress import Progress, ProgressListener
 from solver.reasons import pending
@@ -21,6 +25,9 @@ CP_SAT = "cp-sat"
 
 DIRECT_COUNTS = 300_000
 """Counts (of replicas by role and node) up to which the model of named nodes is searched."""
+
+GIVE_WAY_PART = 0.25
+"""Part of the time limit that looking for victims may take after the packed model is done."""
 
 GREEDY_SEATS = 2_000_000
 """Replicas times nodes up to which all greedy baselines together take a few seconds."""
@@ -71,14 +78,30 @@ def solve(
     began = time.monotonic()
     ruler = Ruler(problem)
     if policy == CP_SAT:
-        improved = _search(problem, ruler, options, began, progress, start or Plan())
+        found = _search(problem, ruler, options, began, progress, start or Plan())
     else:
         plan = greedy.place(problem, policy, options.seed)
-        bounds = tuple(ruler.limit(step) for step in ruler.steps)
+        bounds = _limits(problem, ruler, plan)
         solve_s = time.monotonic() - began
         improved = Improved(plan=plan, bounds=bounds, build_s=0.0, solve_s=solve_s, notes=())
+        found = _Found(improved, ruler)
     with held(drop=True):
-        return _checked(problem, ruler, options, policy, improved, began)
+        return _checked(problem, ruler, options, policy, found, began)
+
+
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """What a search found: its answer, and the ruler (and the question) that it is an answer to."""
+
+    improved: Improved
+    ruler: Ruler
+    lift: Lift | None = None
+
+    @property
+    def plan(self) -> Plan:
+        """The answer as starts, evictions and moves."""
+        plan = self.improved.plan
+        return plan if self.lift is None else self.lift.down(plan)
 
 
 def _search(
@@ -88,19 +111,71 @@ def _search(
     began: float,
     progress: ProgressListener | None,
     start: Plan,
-) -> Improved:
+) -> _Found:
     if chosen_model(problem, options) is ModelChoice.AGGREGATED:
-        return _search_aggregated(problem, ruler, options, began, progress, start)
+        undisturbed = _undisturbed(start)
+        improved = _search_aggregated(problem, ruler, options, began, progress, undisturbed)
+        return _Found(_with_victims(problem, ruler, improved, options, began), ruler)
     from solver.cpsat.lexicographic import improve
 
-    incumbent, interrupted = best_greedy(problem, ruler, options, progress, start)
+    incumbent, interrupted = best_greedy(problem, ruler, options, progress, _undisturbed(start))
+    found = _Found(Improved.nothing(incumbent), ruler)
+    if running := candidates(problem, incumbent):
+        lifted = lift(problem, running)
+        if set(start.displaced) <= {job.name for job in running}:
+            incumbent = max(incumbent, start, key=ruler.key)
+        if not interrupted:
+            incumbent = make_way(problem, ruler, incumbent, _half_over(began, options))
+        found = _Found(
+            Improved.nothing(lifted.up(incumbent)),
+            Ruler(lifted.question, entitled=ruler.entitled),
+            lifted,
+        )
     # Once interrupted, the answer is what there is: its time is up, so nothing is searched.
     started_s = began - options.time_limit_s if interrupted else began
-    improved = improve(problem, ruler, incumbent, options, started_s=started_s, listener=progress)
+    improved = improve(
+        found.ruler.problem,
+        found.ruler,
+        found.improved.plan,
+        options,
+        started_s=started_s,
+        listener=progress,
+    )
     if interrupted:
         note = "interrupted: the best greedy plan so far"
         improved = replace(improved, notes=(*improved.notes, note))
-    return improved
+    return replace(found, improved=improved)
+
+
+def _with_victims(
+    problem: Problem, ruler: Ruler, improved: Improved, options: SolveOptions, began: float
+) -> Improved:
+    """The same where running work may give way: by rule, as the packed model does not know it.
+
+    What was proved holds for plans that leave running work alone, so only simple bounds are left.
+    """
+    if not candidates(problem, improved.plan):
+        return improved
+    left_s = options.time_limit_s - (time.monotonic() - began)
+    until_s = time.monotonic() + max(left_s, GIVE_WAY_PART * options.time_limit_s)
+    plan = make_way(problem, ruler, improved.plan, lambda: time.monotonic() > until_s)
+    note = (
+        "running work that gives way was found job by job; bounds count it as if all of it could "
+        "go (preempt_for: [] leaves it alone and proves more)"
+    )
+    return replace(
+        improved,
+        plan=plan,
+        bounds=_limits(problem, ruler, improved.plan),
+        notes=(*improved.notes, note),
+    )
+
+
+def _limits(problem: Problem, ruler: Ruler, plan: Plan) -> tuple[int, ...]:
+    """What no plan can beat, found without a search; `plan` leaves running work alone."""
+    if running := candidates(problem, plan):
+        ruler = Ruler(lift(problem, running).question, entitled=ruler.entitled)
+    return tuple(ruler.limit(step) for step in ruler.steps)
 
 
 def _search_aggregated(
@@ -131,6 +206,15 @@ def _search_aggregated(
     )
 
 
+def _half_over(began: float, options: SolveOptions) -> Callable[[], bool]:
+    return lambda: time.monotonic() - began > options.time_limit_s / 2
+
+
+def _undisturbed(plan: Plan) -> Plan:
+    """The plan, or an empty one where running work gives way to it."""
+    return plan if plan.leaves_running_alone else Plan()
+
+
 def chosen_model(problem: Problem, options: SolveOptions) -> ModelChoice:
     """The model that ``auto`` means for a problem, or the one that was asked for."""
     if options.model is not ModelChoice.AUTO:
@@ -144,10 +228,10 @@ def _checked(
     ruler: Ruler,
     options: SolveOptions,
     policy: str,
-    improved: Improved,
+    found: _Found,
     began: float,
 ) -> SolveResult:
-    plan = improved.plan
+    improved, plan = found.improved, found.plan
     checking = time.monotonic()
     if violations := verify(problem, plan):
         raise PlanViolationError(policy, violations)
@@ -181,6 +265,8 @@ def _checked(
         ),
         notes=improved.notes,
         must_fail=must_fail,
+        evictions=report_evictions(problem, plan),
+        moves=report_moves(problem, plan),
     )
 
 

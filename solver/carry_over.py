@@ -2,23 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
 from solver.problem import Problem
 from solver.queues import subtree
 from solver.solution import Placement, Plan
 from solver.verify import Violation, verify
 
 
-def carried_over(problem: Problem, placements: Iterable[Placement]) -> Plan:
-    """The placements of a former plan that are a valid plan of this problem.
+def carried_over(problem: Problem, former: Plan) -> Plan:
+    """What of a former plan is a valid plan of this problem.
+
+    Where nothing stands in its way that is all of it; else it is the starts that need no running
+    work to give way.
 
     Jobs that are gone, or run by now, are left out; so are those whose places are taken, and where
     several jobs want what is no longer there, the last in order of priority and arrival.
     """
+    if not verify(problem, former):
+        return former
     pending = {job.name for job in problem.jobs}
     kept: dict[str, list[Placement]] = {}
-    for placement in placements:
+    for placement in former.placements:
         if placement.job in pending:
             kept.setdefault(placement.job, []).append(placement)
     while kept:

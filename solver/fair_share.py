@@ -112,7 +112,7 @@ def demand(problem: Problem) -> dict[str, dict[ResourceName, int]]:
     wanted = held_by_queue(problem.queues, problem.running)
     for job, role in problem.roles():
         for resource in RESOURCES:
-            amount = problem.amount(role.shape, resource)
+            amount = problem.use(role, resource)
             wanted[job.queue][resource] += amount * role.replicas
     for queue in problem.queues:
         wanted[queue.name].update(queue.demand)

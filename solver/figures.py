@@ -6,8 +6,9 @@ from solver import metrics
 from solver.cluster import GPU_MILLI
 from solver.fair_share import demand, entitlements
 from solver.fragmentation import cluster_fragmentation_milli
+from solver.preemption.cost import cost_of, plan_cost_gpu_s
 from solver.problem import Problem, RoleKey
-from solver.result import Metrics, QueueReport
+from solver.result import Evicted, Metrics, Moved, QueueReport
 from solver.solution import Plan
 from solver.state import states_after
 from solver.stranding import CAUSES
@@ -53,7 +54,44 @@ def measure_cluster(problem: Problem, plan: Plan, ruler: Ruler) -> Metrics:
         ),
         topology_cost=sum(costs.values()),
         topology_cost_by_step=costs,
+        preemption_cost_gpu_s=plan_cost_gpu_s(problem, plan),
     )
+
+
+def report_evictions(problem: Problem, plan: Plan) -> tuple[Evicted, ...]:
+    """What the plan stops, with its price."""
+    running = {job.name: job for job in problem.running}
+    return tuple(
+        Evicted(
+            job=eviction.job,
+            replicas=eviction.replicas,
+            gpu_milli=sum(running[eviction.job].replicas[n].gpu_milli for n in eviction.replicas),
+            cost_gpu_s=cost_of(running[eviction.job], eviction.replicas),
+        )
+        for eviction in plan.evictions
+    )
+
+
+def report_moves(problem: Problem, plan: Plan) -> tuple[Moved, ...]:
+    """What the plan moves, with its price."""
+    running = {job.name: job for job in problem.running}
+    found = []
+    for move in plan.moves:
+        job = running[move.job]
+        before = job.replicas[move.replica]
+        found.append(
+            Moved(
+                job=move.job,
+                replica=move.replica,
+                from_node=before.node,
+                from_gpus=before.gpus,
+                to_node=move.node,
+                to_gpus=move.gpus,
+                gpu_milli=before.gpu_milli,
+                cost_gpu_s=cost_of(job, [move.replica]),
+            )
+        )
+    return tuple(found)
 
 
 def report_queues(problem: Problem, plan: Plan) -> tuple[QueueReport, ...]:

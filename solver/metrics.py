@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Mapping
 from functools import cached_property
 
+from solver.aftermath import standing
 from solver.cluster import GPU_MILLI, HOSTNAME, Node
 from solver.fair_share import held_by_queue
 from solver.fit import capacity
@@ -17,7 +18,9 @@ from topology.scoring import lost_gb_s
 SHARE_SCALE = 1_000_000
 """Weighted shares are whole millionths, so that models and measurements agree exactly."""
 
-Usage = Mapping[str, Mapping[ResourceName, int]]
+Amounts = Mapping[ResourceName, int]
+
+Usage = Mapping[str, Amounts]
 """Queue name to amount by resource."""
 
 Entitlements = Mapping[str, Mapping[ResourceName, int]]
@@ -31,14 +34,15 @@ def usage(problem: Problem, plan: Plan, *, from_priority: int | None = None) -> 
     from_priority
         Count only work of this priority and above; None counts everything.
     """
-    running = [j for j in problem.running if from_priority is None or j.priority >= from_priority]
+    left = standing(problem, plan)
+    running = [j for j in left if from_priority is None or j.priority >= from_priority]
     used = held_by_queue(problem.queues, running)
     for key, count in plan.started.items():
         job = problem.job_by_name[key.job]
         if from_priority is None or job.priority >= from_priority:
-            shape = problem.role_by_key[key].shape
+            role = problem.role_by_key[key]
             for resource in RESOURCES:
-                used[job.queue][resource] += count * problem.amount(shape, resource)
+                used[job.queue][resource] += count * problem.use(role, resource)
     return used
 
 
@@ -123,8 +127,8 @@ def topology_levels(problem: Problem) -> tuple[str, ...]:
 
 
 def spread_counts(job: Job) -> bool:
-    """Whether the topology cost looks at the groups that this job spans: gangs of several."""
-    return job.gang and job.replicas > 1
+    """Whether the topology cost looks at the groups that this job spans: new gangs of several."""
+    return job.gang and job.replicas > 1 and job.running is None
 
 
 def counts_for_spread(job: Job, shape: Shape) -> bool:
@@ -210,11 +214,11 @@ def excess_groups(
 
 
 def lost_bandwidth_gb_s(problem: Problem, plan: Plan) -> int:
-    """Topology cost of all started replicas: bandwidth lost against the best GPU sets."""
+    """Topology cost of all new placements: bandwidth lost against the best GPU sets."""
     return sum(
         lost_gb_s(problem.node_by_name[p.node].topology, p.gpus)
         for p in plan.placements
-        if len(p.gpus) > 1
+        if len(p.gpus) > 1 and not problem.role_by_key[RoleKey(p.job, p.role)].held
     )
 
 

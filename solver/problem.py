@@ -13,6 +13,9 @@ from solver.workload import Job, Queue, ResourceName, Role, RunningJob, Shape
 OBJECTIVES = ("guarantee", "priority", "fairness", "preemption_cost", "topology", "stranded")
 """The tiers in their default order."""
 
+PREEMPT_FOR = ("priority", "guarantee")
+"""Reasons for which running work gives way, by default; ``fair_share`` is one more."""
+
 REFERENCE_COVERAGE = 0.95
 """Share of the replicas that the default reference workload covers, most frequent shapes first."""
 
@@ -43,6 +46,9 @@ class Problem:
         The cluster's own levels, outermost first, e.g. ``("block", "rack")``.
     reference_shapes
         Workload that "stranded" is relative to, as (shape, weight); None derives it from the jobs.
+    preempt_for
+        Reasons for which running work may be stopped or moved; none also where
+        ``preemption_cost`` is not among the objectives.
 
     Raises
     ------
@@ -57,12 +63,18 @@ class Problem:
     running: tuple[RunningJob, ...] = ()
     jobs: tuple[Job, ...] = ()
     objectives: tuple[str, ...] = OBJECTIVES
+    preempt_for: tuple[str, ...] = PREEMPT_FOR
     reference_shapes: tuple[tuple[Shape, int], ...] | None = None
 
     def __post_init__(self) -> None:
         faults = [*self._duplicate_names(), *self._dangling(), *self._overheld_gpus()]
         if faults:
             raise ProblemError(faults)
+
+    @cached_property
+    def pending(self) -> tuple[Job, ...]:
+        """The jobs that wait: all but those that stand for running ones."""
+        return tuple(job for job in self.jobs if job.running is None)
 
     @property
     def work(self) -> tuple[Job | RunningJob, ...]:
@@ -152,6 +164,15 @@ class Problem:
         if resource == "gpu_milli":
             return self.gpu_milli(shape)
         return shape.cpu_milli if resource == "cpu_milli" else shape.memory_mib
+
+    def use(self, role: Role, resource: ResourceName) -> int:
+        """What one replica of a role counts for in what its queue uses.
+
+        One that runs already counts for all it holds, GPUs that have failed under it too.
+        """
+        if role.held:
+            return role.held[0].holds(resource)
+        return self.amount(role.shape, resource)
 
     @cached_property
     def capacity(self) -> Mapping[ResourceName, int | None]:

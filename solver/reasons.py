@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from solver import metrics
+from solver.aftermath import settled
 from solver.cluster import GPU_MILLI, Node
 from solver.fit import capacity as fits_empty
 from solver.fit import hosts, idle_allowed, refusals
@@ -33,7 +34,11 @@ AMOUNTS = (Lift.CPU, Lift.MEMORY)
 
 
 def pending(problem: Problem, plan: Plan) -> tuple[Pending, ...]:
-    """Reasons of all jobs that do not start, and of independent replicas that are left over."""
+    """Reasons of all jobs that do not start, and of independent replicas that are left over.
+
+    What the plan evicts is gone, and what it moves is in its new place.
+    """
+    problem, plan = settled(problem, plan)
     waiting = [job for job in problem.jobs if _left_over(job, plan)]
     if not waiting:
         return ()

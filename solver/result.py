@@ -34,6 +34,11 @@ class Improved:
     solve_s: float
     notes: tuple[str, ...]
 
+    @classmethod
+    def nothing(cls, plan: Plan) -> Improved:
+        """A plan of which nothing is proved yet."""
+        return cls(plan=plan, bounds=(), build_s=0.0, solve_s=0.0, notes=())
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ObjectiveTerm:
@@ -72,6 +77,30 @@ class Pending:
     reason: str
     text: str
     facts: Mapping[str, FactValue]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Evicted:
+    """Replicas of a running job that stop, by number, and what that costs in GPU-seconds."""
+
+    job: str
+    replicas: tuple[int, ...]
+    gpu_milli: int
+    cost_gpu_s: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Moved:
+    """A running replica that goes on elsewhere, and what that costs in GPU-seconds."""
+
+    job: str
+    replica: int
+    from_node: str
+    from_gpus: tuple[int, ...]
+    to_node: str
+    to_gpus: tuple[int, ...]
+    gpu_milli: int
+    cost_gpu_s: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -143,3 +172,5 @@ class SolveResult:
     timing: Timing
     notes: tuple[str, ...] = ()
     must_fail: tuple[str, ...] = ()
+    evictions: tuple[Evicted, ...] = ()
+    moves: tuple[Moved, ...] = ()

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
+from solver.aftermath import settled
 from solver.cluster import GPU_MILLI, Node
 from solver.problem import Problem, RoleKey
 from solver.solution import Placement, Plan
@@ -100,5 +101,6 @@ def apply(
 
 
 def states_after(problem: Problem, plan: Plan) -> dict[str, NodeState]:
-    """Every node with the running work and the whole plan on it."""
-    return apply(problem, initial_states(problem), plan.placements)
+    """Every node with what is left of the running work and the whole plan on it."""
+    after, starts = settled(problem, plan)
+    return apply(after, initial_states(after), starts.placements)

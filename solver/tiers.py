@@ -14,8 +14,9 @@ from typing import Literal
 import numpy as np
 
 from solver import metrics
-from solver.fair_share import entitlements, held_by_queue
+from solver.fair_share import entitlements
 from solver.fit import UNLIMITED
+from solver.preemption.measures import all_kept_milli, displaced, kept_milli
 from solver.problem import Problem, RoleKey
 from solver.result import ObjectiveTerm
 from solver.solution import Plan
@@ -97,7 +98,7 @@ def steps(problem: Problem) -> tuple[Step, ...]:
 
 
 def _must_steps(problem: Problem) -> list[Step]:
-    if not any(job.must for job in problem.jobs):
+    if not any(job.must for job in problem.pending):
         return []
     return [Step(tier="must", kind="must", step="jobs", sense="max", unit="jobs")]
 
@@ -113,11 +114,20 @@ def _guarantee_steps(problem: Problem) -> list[Step]:
 def _priority_steps(problem: Problem) -> list[Step]:
     order = problem.objectives
     fair_inside = "fairness" in order and order.index("fairness") > order.index("priority")
+    fair = {
+        level: _fairness_steps(problem, "priority", level) if fair_inside else []
+        for level in problem.priorities
+    }
+    kept = {level: [_priority_step("kept", "milli-GPU", level)] for level in problem.priorities}
+    # Where shares may be taken back, being fair is worth more than leaving work alone.
+    first, second = (fair, kept) if "fair_share" in problem.preempt_for else (kept, fair)
     found: list[Step] = []
+    if problem.preempt_for and "priority" not in problem.preempt_for:
+        # Nobody gives way to a higher level, so what is kept of every level comes first.
+        found += [step for part in (first, kept) for steps in part.values() for step in steps]
+        found = list(dict.fromkeys(found))
     for level in problem.priorities:
-        found.append(_priority_step("kept", "milli-GPU", level))
-        if fair_inside:
-            found += _fairness_steps(problem, "priority", level)
+        found += [step for step in (*first[level], *second[level]) if step not in found]
         found += [
             _priority_step("started", "milli-GPU", level),
             _priority_step("surplus", "milli-GPU", level),
@@ -155,9 +165,22 @@ def _fairness_steps(problem: Problem, tier: str, level: int | None) -> list[Step
     ]
 
 
-def _preemption_cost_steps(_: Problem) -> list[Step]:
+def _preemption_cost_steps(problem: Problem) -> list[Step]:
+    """Ties of cost are decided by GPUs, then by replicas."""
+    measures = [("cost", "GPU-s"), ("gpus", "milli-GPU"), ("replicas", "replicas")]
+    in_question = problem.preempt_for and (
+        problem.running or len(problem.pending) < len(problem.jobs)
+    )
     return [
-        Step(tier="preemption_cost", kind="preemption_cost", step="cost", sense="min", unit="GPU-s")
+        Step(
+            tier="preemption_cost",
+            kind="preemption_cost",
+            step=name,
+            sense="min",
+            unit=unit,
+            detail=name,
+        )
+        for name, unit in (measures if in_question else measures[:1])
     ]
 
 
@@ -180,22 +203,28 @@ def _stranded_steps(problem: Problem) -> list[Step]:
 class Ruler:
     """Measures plans of one problem, step by step, and knows what no plan can beat.
 
+    Parameters
+    ----------
+    entitled
+        What each queue is entitled to, where the problem is a part or a variant of another one.
+
     Attributes
     ----------
     steps
         The steps in order; all answers are in this order.
     """
 
-    def __init__(self, problem: Problem) -> None:
+    def __init__(self, problem: Problem, entitled: metrics.Entitlements | None = None) -> None:
         self.problem = problem
         self.steps = steps(problem)
+        self._entitled = entitled
         self._fewest = metrics.FewestGroups(problem)
         self._stranding = StrandingMeter(problem)
 
     @cached_property
     def entitled(self) -> metrics.Entitlements:
         """What each queue is entitled to."""
-        return entitlements(self.problem)
+        return self._entitled or entitlements(self.problem)
 
     def measure(self, plan: Plan) -> tuple[int, ...]:
         """Value of a plan in every step."""
@@ -215,12 +244,12 @@ class Ruler:
         problem = self.problem
         match step.kind:
             case "must":
-                return sum(must_runs(job, plan) for job in problem.jobs if job.must)
+                return sum(must_runs(job, plan) for job in problem.pending if job.must)
             case "guarantee":
                 used = metrics.usage(problem, plan)
                 return metrics.guaranteed(problem, used, _resource(step.detail))
             case "kept":
-                return self.held_at(step.level)
+                return kept_milli(problem, plan, step.level)
             case "fairness":
                 used = metrics.usage(problem, plan, from_priority=step.level)
                 vector = metrics.fairness_vector(problem, used, self.entitled)
@@ -228,23 +257,17 @@ class Ruler:
             case "started" | "surplus" | "cpu-only" | "oldest":
                 return sum(
                     admission_milli(problem, job, plan, step.kind)
-                    for job in problem.jobs
+                    for job in problem.pending
                     if job.priority == step.level
                 )
             case "preemption_cost":
-                return 0  # running work stays where it is
+                return displaced(problem, plan, step.detail)
             case "groups":
                 return metrics.excess_groups(problem, plan, step.detail, self._fewest)
             case "bandwidth":
                 return metrics.lost_bandwidth_gb_s(problem, plan)
             case "stranded":
                 return self._stranding.weighted_milli(states_after(problem, plan))
-
-    def held_at(self, level: int | None) -> int:
-        """GPU-milli that running work of one priority level holds."""
-        running = [job for job in self.problem.running if job.priority == level]
-        held = held_by_queue(self.problem.queues, running)
-        return sum(amounts["gpu_milli"] for amounts in held.values())
 
     def limit(self, step: Step) -> int:
         """A value that no plan can beat, found without any search.
@@ -255,6 +278,8 @@ class Ruler:
         if step.sense == "min":
             return 0
         everything = self._all_startable
+        if step.kind == "kept":
+            return all_kept_milli(problem, step.level)
         if step.kind == "fairness":
             vector = metrics.fairness_vector(problem, self._capped_usage(step.level), self.entitled)
             return sum(vector[: step.rank])
@@ -328,7 +353,7 @@ def age_weight_milli(problem: Problem, job: Job, role_name: str) -> int:
     """What one replica of a role adds to the step ``oldest``."""
     shape = problem.role_by_key[RoleKey(job.name, role_name)].shape
     size = shape.cpu_milli if job.cpu_only else problem.gpu_milli(shape)
-    return size * (len(problem.jobs) - problem.position[job.name])
+    return size * (len(problem.pending) - problem.position[job.name])
 
 
 def startable(problem: Problem, stock: Stock | None = None) -> Counter[RoleKey]:
@@ -346,6 +371,9 @@ def startable(problem: Problem, stock: Stock | None = None) -> Counter[RoleKey]:
     for shape, pairs in alike.items():
         by_node = np.minimum(stock.most(shape), UNLIMITED)
         for job, role in pairs:
+            if role.held:
+                rooms[RoleKey(job.name, role.name)] = role.replicas
+                continue
             room = by_node
             rule = job.topology
             if job.gang and rule is not None and rule.required:

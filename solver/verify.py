@@ -16,9 +16,20 @@ from functools import cached_property
 import networkx as nx
 
 from solver.cluster import GPU_MILLI, Node
+from solver.fair_share import entitlements
 from solver.problem import Problem, RoleKey
-from solver.solution import Placement, Plan
-from solver.workload import RESOURCES, Job, LinkRule, ResourceName, Role, Shape
+from solver.solution import Move, Placement, Plan
+from solver.workload import (
+    RESOURCES,
+    Job,
+    LinkRule,
+    Queue,
+    ResourceName,
+    Role,
+    RunningJob,
+    RunningReplica,
+    Shape,
+)
 
 
 class Rule(StrEnum):
@@ -45,6 +56,10 @@ class Rule(StrEnum):
     TOPOLOGY = "topology"
     SPREAD = "spread"
     QUEUE_LIMIT = "queue-limit"
+    DISPLACED = "displaced"
+    """What is evicted or moved runs, may be, and leaves no less than the job's minimum."""
+    GIVING_WAY = "giving-way"
+    """Running work is displaced for a reason that the problem lists."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +88,7 @@ def verify(problem: Problem, plan: Plan) -> list[Violation]:
     Placements of unknown jobs, roles, replicas, nodes or GPUs are reported as such and then left
     out, so one mistake is not reported under every rule.
     """
-    found = list(_check_identity(problem, plan))
+    found = [*_check_identity(problem, plan), *_check_displaced(problem, plan)]
     placed = _Placed(problem, plan)
     for check in CHECKS:
         found.extend(check(problem, placed))
@@ -137,6 +152,21 @@ class _Placed:
             seen.add(identity)
             starts.append(_Start(at, problem.job_by_name[at.job], role, node))
         self.starts = tuple(starts)
+        self.plan = plan
+        running = {job.name: job for job in problem.running}
+        moved = [(running[m.job], m) for m in plan.moves if m.job in running]
+        self.moved = tuple(
+            _moved(job, move, problem.node_by_name[move.node])
+            for job, move in moved
+            if 0 <= move.replica < len(job.replicas) and move.node in problem.node_by_name
+        )
+        self.arrivals = (*self.starts, *self.moved)
+        """All that comes to a node: new starts and running replicas that move there."""
+
+    def staying(self, job: RunningJob) -> list[RunningReplica]:
+        """Replicas of a running job that stay where they are."""
+        displaced = self.plan.displaced.get(job.name, frozenset())
+        return [r for number, r in enumerate(job.replicas) if number not in displaced]
 
     @cached_property
     def by_job(self) -> dict[str, list[_Start]]:
@@ -144,6 +174,14 @@ class _Placed:
         for start in self.starts:
             table[start.job.name].append(start)
         return dict(table)
+
+
+def _moved(job: RunningJob, move: Move, node: Node) -> _Start:
+    """A running replica in its new place, held to what it asked for when it started."""
+    role = Role(name="", shape=job.shapes[move.replica])
+    member = Job(name=job.name, roles=(role,), queue=job.queue, priority=job.priority)
+    at = Placement(job.name, "", move.replica, move.node, move.gpus, move.share_milli)
+    return _Start(at, member, role, node)
 
 
 def _name(at: Placement, job: Job | None) -> str:
@@ -177,8 +215,115 @@ def _check_identity(problem: Problem, plan: Plan) -> Iterator[Violation]:
             yield Violation(Rule.IDENTITY, at.job, f"{name}: placed {count} times")
 
 
-def _check_nodes(_problem: Problem, placed: _Placed) -> Iterator[Violation]:
+def _check_displaced(problem: Problem, plan: Plan) -> Iterator[Violation]:
+    running = {job.name: job for job in problem.running}
+    named: Counter[tuple[str, int]] = Counter()
+    for eviction in plan.evictions:
+        named.update((eviction.job, number) for number in eviction.replicas)
+    named.update((move.job, move.replica) for move in plan.moves)
+    for (name, number), times in sorted(named.items()):
+        job = running.get(name)
+        if job is None or not 0 <= number < len(job.replicas):
+            text = f'replica {number} of job "{name}": no such replica runs'
+            yield Violation(Rule.DISPLACED, name, text)
+        elif times > 1:
+            text = f'replica {number} of job "{name}": is evicted or moved {times} times'
+            yield Violation(Rule.DISPLACED, name, text)
+    for move in plan.moves:
+        if move.job in running and not running[move.job].preemption.movable:
+            text = f'job "{move.job}": may not move and is moved to node "{move.node}"'
+            yield Violation(Rule.DISPLACED, move.job, text)
+        if move.node not in problem.node_by_name:
+            text = f'replica {move.replica} of job "{move.job}": no node "{move.node}"'
+            yield Violation(Rule.NODE, move.node, text)
+    for eviction in plan.evictions:
+        job = running.get(eviction.job)
+        if job is None:
+            continue
+        if not job.preemption.allowed:
+            text = f'job "{job.name}": may not be stopped and is evicted'
+            yield Violation(Rule.DISPLACED, job.name, text)
+        least = len(job.replicas) if job.min_replicas is None else job.min_replicas
+        left = len(job.replicas) - len(set(eviction.replicas))
+        if 0 < left < least:
+            text = f'job "{job.name}": is left {left} replicas, less than its minimum of {least}'
+            yield Violation(Rule.DISPLACED, job.name, text)
+
+
+def _check_giving_way(problem: Problem, placed: _Placed) -> Iterator[Violation]:
+    """Something that starts must be worth it, by one of the listed reasons."""
+    displaced = [job for job in problem.running if placed.plan.displaced.get(job.name)]
+    if not displaced:
+        return
+    used = _use_of_queues(problem, placed)
+    for job in displaced:
+        if not any(_REASONS[reason](problem, placed, used, job) for reason in problem.preempt_for):
+            listed = " or ".join(problem.preempt_for) or "nothing"
+            text = f'job "{job.name}": gives way, and nothing starts that it may give way to'
+            yield Violation(Rule.GIVING_WAY, job.name, f"{text} (for {listed})")
+
+
+_Use = dict[str, Counter[ResourceName]]
+
+
+def _use_of_queues(problem: Problem, placed: _Placed) -> _Use:
+    used: _Use = {queue.name: Counter() for queue in problem.queues}
+    for job in problem.running:
+        used[job.queue].update(_left_of(job, placed))
     for start in placed.starts:
+        for resource in RESOURCES:
+            used[start.job.queue][resource] += problem.amount(start.shape, resource)
+    return used
+
+
+def _for_priority(_: Problem, placed: _Placed, __: _Use, job: RunningJob) -> bool:
+    return any(start.job.priority > job.priority for start in placed.starts)
+
+
+def _for_guarantee(problem: Problem, placed: _Placed, used: _Use, job: RunningJob) -> bool:
+    """Another queue starts something and stays within its quota of what it has one of."""
+    return any(
+        queue.quota and all(used[name][r] <= most for r, most in queue.quota.items())
+        for name in {start.job.queue for start in placed.starts} - {job.queue}
+        for queue in [problem.queue_by_name[name]]
+    )
+
+
+def _for_fair_share(problem: Problem, placed: _Placed, used: _Use, job: RunningJob) -> bool:
+    """Another queue starts something and has, by weight, no more of the surplus than is left."""
+    other = problem.queue_by_name[job.queue]
+    for name in {start.job.queue for start in placed.starts} - {job.queue}:
+        queue = problem.queue_by_name[name]
+        if queue.priority > other.priority or (queue.weight and not other.weight):
+            share = entitlements(problem)[name]
+            if all(used[name][resource] <= share[resource] for resource in RESOURCES):
+                return True
+        elif queue.priority == other.priority and (queue.weight or not other.weight):
+            mine = _surplus_millionths(problem, queue, used[name])
+            if mine <= _surplus_millionths(problem, other, used[other.name]):
+                return True
+    return False
+
+
+def _surplus_millionths(problem: Problem, queue: Queue, used: Counter[ResourceName]) -> int:
+    """The largest share of a resource beyond the quota, over the weight; in whole millionths."""
+    shares = [
+        1_000_000 * max(0, used[r] - queue.quota.get(r, 0)) // (capacity * max(1, queue.weight))
+        for r in RESOURCES
+        if (capacity := problem.capacity[r])
+    ]
+    return max(shares, default=0)
+
+
+_REASONS: dict[str, Callable[[Problem, _Placed, _Use, RunningJob], bool]] = {
+    "priority": _for_priority,
+    "guarantee": _for_guarantee,
+    "fair_share": _for_fair_share,
+}
+
+
+def _check_nodes(_problem: Problem, placed: _Placed) -> Iterator[Violation]:
+    for start in placed.arrivals:
         node = start.node
         if not node.ready:
             yield Violation(Rule.NODE, node.name, f'{start}: node "{node.name}" is not ready')
@@ -187,7 +332,7 @@ def _check_nodes(_problem: Problem, placed: _Placed) -> Iterator[Violation]:
 
 
 def _check_taints(_problem: Problem, placed: _Placed) -> Iterator[Violation]:
-    for start in placed.starts:
+    for start in placed.arrivals:
         for taint in start.node.taints:
             hard = taint.effect in ("NoSchedule", "NoExecute")
             if hard and not any(t.tolerates(taint) for t in start.shape.tolerations):
@@ -199,7 +344,7 @@ def _check_taints(_problem: Problem, placed: _Placed) -> Iterator[Violation]:
 
 
 def _check_labels(_problem: Problem, placed: _Placed) -> Iterator[Violation]:
-    for start in placed.starts:
+    for start in placed.arrivals:
         labels = {"kubernetes.io/hostname": start.node.name, **start.node.labels}
         for key, wanted in start.shape.node_selector:
             if labels.get(key) != wanted:
@@ -209,7 +354,7 @@ def _check_labels(_problem: Problem, placed: _Placed) -> Iterator[Violation]:
 
 
 def _check_gpus(_problem: Problem, placed: _Placed) -> Iterator[Violation]:
-    for start in placed.starts:
+    for start in placed.arrivals:
         node, chosen, name = start.node, start.at.gpus, start.job.name
         wanted = 1 if start.shape.is_share else start.shape.gpus
         if len(chosen) != wanted:
@@ -229,7 +374,7 @@ def _check_gpus(_problem: Problem, placed: _Placed) -> Iterator[Violation]:
 
 
 def _check_models(_problem: Problem, placed: _Placed) -> Iterator[Violation]:
-    for start in placed.starts:
+    for start in placed.arrivals:
         allowed = start.shape.gpu_models
         for gpu in start.gpus:
             model = start.node.topology.gpu_models[gpu]
@@ -242,7 +387,7 @@ def _check_models(_problem: Problem, placed: _Placed) -> Iterator[Violation]:
 
 
 def _check_shares(_problem: Problem, placed: _Placed) -> Iterator[Violation]:
-    for start in placed.starts:
+    for start in placed.arrivals:
         for gpu in start.gpus:
             which = f'GPU {gpu} of node "{start.node.name}"'
             wanted = start.milli_of(gpu)
@@ -261,10 +406,10 @@ def _check_held(problem: Problem, placed: _Placed) -> Iterator[Violation]:
     running: Counter[tuple[str, int]] = Counter()
     new: Counter[tuple[str, int]] = Counter()
     for job in problem.running:
-        for replica in job.replicas:
+        for replica in placed.staying(job):
             for gpu in replica.gpus:
                 running[replica.node, gpu] += replica.share_milli
-    for start in placed.starts:
+    for start in placed.arrivals:
         for gpu in start.gpus:
             # What it needs, whatever the placement says: `_check_shares` compares the two.
             new[start.node.name, gpu] += start.milli_of(gpu) or GPU_MILLI
@@ -287,10 +432,10 @@ def _check_amounts(problem: Problem, placed: _Placed) -> Iterator[Violation]:
     before: Counter[tuple[str, Rule]] = Counter()
     added: Counter[tuple[str, Rule]] = Counter()
     for job in problem.running:
-        for replica in job.replicas:
+        for replica in placed.staying(job):
             before[replica.node, Rule.CPU] += replica.cpu_milli
             before[replica.node, Rule.MEMORY] += replica.memory_mib
-    for start in placed.starts:
+    for start in placed.arrivals:
         added[start.node.name, Rule.CPU] += start.shape.cpu_milli
         added[start.node.name, Rule.MEMORY] += start.shape.memory_mib
     for node in problem.nodes:
@@ -308,7 +453,7 @@ def _check_amounts(problem: Problem, placed: _Placed) -> Iterator[Violation]:
 
 
 def _check_links(_problem: Problem, placed: _Placed) -> Iterator[Violation]:
-    for start in placed.starts:
+    for start in placed.arrivals:
         if start.shape.link is not LinkRule.REQUIRED or not start.gpus:
             continue
         parts = nx.number_connected_components(
@@ -407,10 +552,8 @@ def _check_queue_limits(problem: Problem, placed: _Placed) -> Iterator[Violation
     new: Counter[tuple[str, ResourceName]] = Counter()
     for job in problem.running:
         for queue in _ancestry(problem, job.queue):
-            for replica in job.replicas:
-                running[queue, "gpu_milli"] += replica.share_milli * len(replica.gpus)
-                running[queue, "cpu_milli"] += replica.cpu_milli
-                running[queue, "memory_mib"] += replica.memory_mib
+            for resource, amount in _left_of(job, placed).items():
+                running[queue, resource] += amount
     for start in placed.starts:
         for queue in _ancestry(problem, start.job.queue):
             for resource in RESOURCES:
@@ -424,6 +567,18 @@ def _check_queue_limits(problem: Problem, placed: _Placed) -> Iterator[Violation
                     f" the plan adds {added}, {before + added - limit} too many"
                 )
                 yield Violation(Rule.QUEUE_LIMIT, owner.name, text)
+
+
+def _left_of(job: RunningJob, placed: _Placed) -> Counter[ResourceName]:
+    """What a running job holds once the plan has evicted and moved."""
+    gone = {n for e in placed.plan.evictions if e.job == job.name for n in e.replicas}
+    left: Counter[ResourceName] = Counter()
+    for number, replica in enumerate(job.replicas):
+        if number not in gone:
+            left["gpu_milli"] += replica.share_milli * len(replica.gpus)
+            left["cpu_milli"] += replica.cpu_milli
+            left["memory_mib"] += replica.memory_mib
+    return left
 
 
 _UNITS: dict[ResourceName, str] = {
@@ -464,5 +619,6 @@ CHECKS: tuple[Check, ...] = (
     _check_topology,
     _check_spread,
     _check_queue_limits,
+    _check_giving_way,
 )
 """One function per rule, in the order in which violations are reported."""

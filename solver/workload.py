@@ -95,12 +95,16 @@ class Role:
         How many are wanted.
     min_replicas
         How many must start together; fewer than `replicas` makes the role elastic.
+    held
+        Where the replicas run already, for work of which it is decided whether it stays: each of
+        them stays in its place or leaves it. Empty for work that has yet to start.
     """
 
     name: str
     shape: Shape
     replicas: int = 1
     min_replicas: int = 1
+    held: tuple[RunningReplica, ...] = ()
 
     def __post_init__(self) -> None:
         if not 0 <= self.min_replicas <= self.replicas or self.replicas < 1:
@@ -138,6 +142,9 @@ class Job:
         Jobs of the same group start together or not at all; they are gangs.
     must
         The user wants to hear (exit code 4) if this job cannot run.
+    running
+        The running job that this stands for, where it is decided whether that one stays (see
+        `solver.preemption.lift`); None for a job that waits.
     """
 
     name: str
@@ -150,6 +157,7 @@ class Job:
     spread: SpreadRule | None = None
     start_group: str | None = None
     must: bool = False
+    running: RunningJob | None = None
 
     @property
     def replicas(self) -> int:
@@ -185,6 +193,12 @@ class RunningReplica:
         """Thousandths of GPUs held."""
         return self.share_milli * len(self.gpus)
 
+    def holds(self, resource: ResourceName) -> int:
+        """What it holds of a resource."""
+        if resource == "gpu_milli":
+            return self.gpu_milli
+        return self.cpu_milli if resource == "cpu_milli" else self.memory_mib
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Preemption:
@@ -199,9 +213,14 @@ class Preemption:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunningJob:
-    """Work that holds GPUs now. Here it stays where it is.
+    """Work that holds GPUs now.
 
-    `shapes` has the request of each replica, in the order of `replicas`.
+    Parameters
+    ----------
+    shapes
+        The request of each replica, in the order of `replicas`.
+    min_replicas
+        Fewest replicas that make sense (0: each for itself); None: the whole gang is the unit.
     """
 
     name: str
@@ -213,6 +232,11 @@ class RunningJob:
     wanted_replicas: int | None = None
     ends_in_s: int | None = None
     preemption: Preemption = field(default_factory=Preemption)
+
+    @property
+    def floor(self) -> int:
+        """Replicas below which nothing of the job may be left running."""
+        return len(self.replicas) if self.min_replicas is None else self.min_replicas
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

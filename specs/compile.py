@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from solver.options import SolveOptions
-from solver.problem import OBJECTIVES, Problem, ProblemError
+from solver.problem import OBJECTIVES, PREEMPT_FOR, Problem, ProblemError
 from specs.errors import SpecErrors, SpecFault
 from specs.hints import did_you_mean
 from specs.machines import Machines, expand_machines
@@ -72,6 +72,7 @@ def compile_spec(loaded: LoadedSpec) -> CompiledSpec:
             running=running,
             jobs=tuple(compile_job(entry) for entry in spec.jobs),
             objectives=spec.objectives or OBJECTIVES,
+            preempt_for=PREEMPT_FOR if spec.preempt_for is None else spec.preempt_for,
             reference_shapes=_reference(loaded),
         )
     except ProblemError as error:
@@ -158,8 +159,6 @@ def _notes(loaded: LoadedSpec, machines: Machines) -> list[str]:
     notes = []
     if any(queue.parent is not None for queue in spec.queues):
         notes.append("quotas and weights of inner queues are not applied yet")
-    if spec.preempt_for is not None:
-        notes.append("preemption is not planned yet: running work stays where it is (preempt_for)")
     models = {
         model for node in machines.nodes.values() for model in node.topology.gpu_models if model
     }

@@ -1,4 +1,4 @@
-"""Saved plans back in: the placements of ``solve --save``, checked field by field."""
+"""Saved plans back in: the plan of ``solve --save``, checked field by field."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from solver.cluster import GPU_MILLI
-from solver.solution import Placement
+from solver.solution import Eviction, Move, Placement, Plan
 from specs.errors import SpecErrors, SpecFault
 
 if TYPE_CHECKING:
@@ -38,13 +38,20 @@ class _EvictionEntry(BaseModel):
     replicas: list[Annotated[int, Field(ge=0)]]
 
 
+class _PlaceEntry(BaseModel):
+    model_config = ConfigDict(strict=True)
+
+    node: str
+    gpus: list[Annotated[int, Field(ge=0)]]
+    share_milli: Annotated[int, Field(ge=0, le=GPU_MILLI)] = GPU_MILLI
+
+
 class _MoveEntry(BaseModel):
     model_config = ConfigDict(strict=True)
 
     job: str
     replica: Annotated[int, Field(ge=0)]
-    from_: Annotated[str, Field(alias="from")]
-    to: str
+    to: _PlaceEntry
 
 
 class _PlanFile(BaseModel):
@@ -57,30 +64,16 @@ class _PlanFile(BaseModel):
     spec: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class SavedPlan:
-    """A plan as it was saved.
+    """A plan as it was saved; `spec` is the text that it answers, empty where it is not there."""
 
-    Parameters
-    ----------
-    placements
-        New starts.
-    evictions
-        Running job and the indices of its replicas that are stopped.
-    moves
-        Running job, index of its replica, the node it leaves and the one it goes to.
-    spec
-        Text of the spec that the plan answers; empty where the file has none.
-    """
-
-    placements: tuple[Placement, ...]
-    evictions: tuple[tuple[str, tuple[int, ...]], ...] = ()
-    moves: tuple[tuple[str, int, str, str], ...] = ()
-    spec: str = ""
+    plan: Plan
+    spec: str
 
 
-def load_placements(path: Path) -> tuple[Placement, ...]:
-    """The placements of a saved plan; other keys of the file are not looked at.
+def load_plan(path: Path) -> Plan:
+    """The starts, evictions and moves of a saved plan; other keys are not looked at.
 
     Raises
     ------
@@ -89,11 +82,11 @@ def load_placements(path: Path) -> tuple[Placement, ...]:
     OSError
         It cannot be read.
     """
-    return load_plan(path).placements
+    return load_saved(path).plan
 
 
-def load_plan(path: Path) -> SavedPlan:
-    """A saved plan.
+def load_saved(path: Path) -> SavedPlan:
+    """A saved plan with its spec.
 
     Raises
     ------
@@ -128,8 +121,12 @@ def load_plan(path: Path) -> SavedPlan:
         ) from error
     if plan.schema_ != PLAN_SCHEMA:
         raise _refused(path, f'a plan has the schema "{PLAN_SCHEMA}"')
-    return SavedPlan(
-        placements=tuple(
+    return SavedPlan(_plan(plan), plan.spec)
+
+
+def _plan(file: _PlanFile) -> Plan:
+    return Plan.of(
+        placements=[
             Placement(
                 job=entry.job,
                 role=entry.role,
@@ -138,11 +135,13 @@ def load_plan(path: Path) -> SavedPlan:
                 gpus=tuple(entry.gpus),
                 share_milli=entry.share_milli,
             )
-            for entry in plan.placements
-        ),
-        evictions=tuple((entry.job, tuple(entry.replicas)) for entry in plan.evictions),
-        moves=tuple((entry.job, entry.replica, entry.from_, entry.to) for entry in plan.moves),
-        spec=plan.spec,
+            for entry in file.placements
+        ],
+        evictions=[Eviction(e.job, tuple(sorted(e.replicas))) for e in file.evictions],
+        moves=[
+            Move(m.job, m.replica, m.to.node, tuple(m.to.gpus), m.to.share_milli)
+            for m in file.moves
+        ],
     )
 
 

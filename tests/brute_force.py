@@ -1,5 +1,7 @@
 """Every plan of a tiny problem, one of each kind, and the best of them.
 
+What runs already may stay, be evicted replica by replica, or move; `verify` says what may not be.
+
 Independent of the solver: it tries every replica on every node with every set of GPUs, drops what
 the node cannot hold, and lets `verify` have the last word. Only plans that are the same up to
 renaming are left out: replicas of a role, nodes that are alike, GPUs of a node that are alike.
@@ -13,18 +15,18 @@ from __future__ import annotations
 
 from collections import defaultdict
 from dataclasses import dataclass, field
-from itertools import combinations
+from itertools import combinations, product
 from typing import TYPE_CHECKING
 
 from solver.cluster import GPU_MILLI, Node
-from solver.solution import Placement, Plan
+from solver.solution import Eviction, Move, Placement, Plan
 from solver.tiers import Ruler
 from solver.verify import verify
-from solver.workload import Job, LinkRule, Role, Shape
+from solver.workload import Job, LinkRule, Role, RunningJob, Shape
 from topology.scoring import is_linked
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
     from solver.problem import Problem
 
@@ -75,11 +77,21 @@ class Host:
 
 @dataclass(frozen=True)
 class Seat:
-    """A replica that is to be placed or left out."""
+    """A replica that is to be placed or, unless it moves, left out."""
 
     job: Job
     role: Role
     replica: int
+    moves: bool = False
+
+
+@dataclass(frozen=True)
+class Displacement:
+    """Replicas of one running job that are evicted, and those that move."""
+
+    job: RunningJob
+    evicted: tuple[int, ...] = ()
+    moved: tuple[int, ...] = ()
 
 
 class Enumeration:
@@ -88,23 +100,36 @@ class Enumeration:
     def __init__(self, problem: Problem, patience: int = PATIENCE) -> None:
         self._problem = problem
         self._patience = patience
-        self._hosts = [_host(problem, node) for node in problem.nodes if node.schedulable]
+        self._hosts: list[Host] = []
+        self._evictions: list[Eviction] = []
         self._by_hostname = any(
             key == "kubernetes.io/hostname"
             for _, role in problem.roles()
             for key, _ in role.shape.node_selector
         )
-        self._seats = [
+        self._new = [
             Seat(job, role, replica)
             for job, role in problem.roles()
             for replica in range(role.replicas)
         ]
+        self._seats = self._new
         self._written: list[Placement] = []
+        self._moved: list[Move] = []
 
     def __iter__(self) -> Iterator[Plan]:
-        for plan in self._continue(0, None):
-            if not verify(self._problem, plan):
-                yield plan
+        for choice in product(*map(_displacements, self._problem.running)):
+            self._begin(choice)
+            for plan in self._continue(0, None):
+                if not verify(self._problem, plan):
+                    yield plan
+
+    def _begin(self, choice: tuple[Displacement, ...]) -> None:
+        gone = {d.job.name: {*d.evicted, *d.moved} for d in choice}
+        nodes = [node for node in self._problem.nodes if node.schedulable]
+        self._hosts = [_host(self._problem, node, gone) for node in nodes]
+        self._evictions = [Eviction(d.job.name, d.evicted) for d in choice if d.evicted]
+        movers = [_mover(d.job, number) for d in choice for number in d.moved]
+        self._seats = [*movers, *self._new]
 
     def _continue(self, at: int, last: tuple[int, tuple[int, ...]] | None) -> Iterator[Plan]:
         """Plans from the seat `at` on; `last` is the place of the replica before in its role."""
@@ -112,7 +137,7 @@ class Enumeration:
         if self._patience < 0:
             raise TooManyPlansError
         if at == len(self._seats):
-            yield Plan.of(self._written)
+            yield Plan.of(self._written, self._evictions, self._moved)
             return
         seat = self._seats[at]
         for index, gpus, milli in self._places(seat.role.shape):
@@ -132,6 +157,8 @@ class Enumeration:
 
     def _may_stop(self, seat: Seat) -> bool:
         """Whether the role may end here: gangs that have begun must reach their minimum."""
+        if seat.moves:
+            return False
         if not seat.job.gang or seat.replica >= seat.role.min_replicas:
             return True
         return all(p.job != seat.job.name for p in self._written)
@@ -156,8 +183,11 @@ class Enumeration:
         host.guests.append((holder, gpus))
         for gpu in gpus:
             host.held[gpu].append(holder)
-        at = Placement(*holder, seat.replica, host.node.name, gpus, milli)
-        self._written.append(at)
+        where = (seat.replica, host.node.name, gpus, milli)
+        if seat.moves:
+            self._moved.append(Move(seat.job.name, *where))
+        else:
+            self._written.append(Placement(*holder, *where))
 
     def _leave(self, seat: Seat, index: int, gpus: tuple[int, ...], milli: int) -> None:
         self._change(seat, index, gpus, milli, -1)
@@ -165,7 +195,7 @@ class Enumeration:
         host.guests.pop()
         for gpu in gpus:
             host.held[gpu].pop()
-        self._written.pop()
+        (self._moved if seat.moves else self._written).pop()
 
     def _change(self, seat: Seat, index: int, gpus: tuple[int, ...], milli: int, sign: int) -> None:
         host, shape = self._hosts[index], seat.role.shape
@@ -177,8 +207,31 @@ class Enumeration:
             host.memory_left -= sign * shape.memory_mib
 
 
-def _host(problem: Problem, node: Node) -> Host:
-    held = [r for job in problem.running for r in job.replicas if r.node == node.name]
+def _displacements(job: RunningJob) -> Iterator[Displacement]:
+    """Every way to displace replicas of a running job; the first is none."""
+    numbers = range(len(job.replicas))
+    for size in range(len(numbers) + 1):
+        for displaced in combinations(numbers, size):
+            for moving in range(size + 1) if job.preemption.movable else (0,):
+                for moved in combinations(displaced, moving):
+                    evicted = tuple(n for n in displaced if n not in moved)
+                    if job.preemption.allowed or not evicted:
+                        yield Displacement(job, evicted, moved)
+
+
+def _mover(job: RunningJob, number: int) -> Seat:
+    role = Role(name="", shape=job.shapes[number])
+    member = Job(name=job.name, roles=(role,), queue=job.queue, priority=job.priority)
+    return Seat(member, role, number, moves=True)
+
+
+def _host(problem: Problem, node: Node, gone: Mapping[str, set[int]]) -> Host:
+    held = [
+        replica
+        for job in problem.running
+        for number, replica in enumerate(job.replicas)
+        if replica.node == node.name and number not in gone[job.name]
+    ]
     out = node.unhealthy_gpus | node.mig_gpus
     left = [0 if gpu in out else GPU_MILLI for gpu in range(node.n_gpus)]
     for replica in held:

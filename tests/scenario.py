@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any
 from solver.api import solve
 from solver.cluster import Node, Taint, Toleration
 from solver.options import SolveOptions
-from solver.problem import OBJECTIVES, Problem
+from solver.problem import OBJECTIVES, PREEMPT_FOR, Problem
 from solver.solution import Placement, Plan
 from solver.verify import explain_violations, verify
 from solver.workload import (
@@ -126,6 +126,7 @@ class Scenario:
         self._queues: list[Queue] = []
         self._running: list[RunningJob] = []
         self._jobs: list[Job] = []
+        self._preempt_for: tuple[str, ...] = PREEMPT_FOR
         self._objectives: tuple[str, ...] = OBJECTIVES
         self._reference: tuple[tuple[Shape, int], ...] | None = None
 
@@ -273,6 +274,11 @@ class Scenario:
         self._objectives = names
         return self
 
+    def preempt_for(self, *reasons: str) -> Scenario:
+        """Set the reasons for which running work gives way; none leaves it alone."""
+        self._preempt_for = reasons
+        return self
+
     def reference(self, *weighted: tuple[Shape, int]) -> Scenario:
         """Set the workload that "stranded" is relative to."""
         self._reference = weighted
@@ -296,6 +302,7 @@ class Scenario:
             running=tuple(self._running),
             jobs=tuple(self._jobs),
             objectives=self._objectives,
+            preempt_for=self._preempt_for,
             reference_shapes=self._reference,
         )
 

@@ -7,6 +7,7 @@ spread, queues. Amounts come from short lists, so that limits are met exactly of
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from hypothesis import strategies as st
@@ -16,6 +17,7 @@ from solver.problem import Problem
 from solver.workload import (
     Job,
     LinkRule,
+    Preemption,
     Queue,
     ResourceName,
     Role,
@@ -121,7 +123,7 @@ def nodes(draw: Any, name: str, machines: tuple[Any, ...]) -> Node:
 
 @st.composite
 def running_on(draw: Any, name: str, node: Node, queues: tuple[str, ...]) -> RunningJob:
-    """One replica that holds whole GPUs, a share, or only CPU of a node.
+    """Replicas that hold whole GPUs, a share, or only CPU of a node; some are elastic.
 
     It may hold more CPU than the node gives, and a GPU that has become unhealthy.
     """
@@ -139,18 +141,30 @@ def running_on(draw: Any, name: str, node: Node, queues: tuple[str, ...]) -> Run
         cpu_milli=draw(st.sampled_from([0, 1000, 3000])),
         memory_mib=draw(st.sampled_from([0, 4 * GIB])),
     )
+    replicas: tuple[RunningReplica, ...] = (held,)
+    floor = None
+    if not share and len(gpus) > 1 and rarely(draw, 2):  # a replica for each GPU
+        replicas = tuple(replace(held, gpus=(gpu,)) for gpu in held.gpus)
+        floor = draw(st.sampled_from([None, *range(len(replicas) + 1)]))
     asked = Shape(
-        gpus=0 if share else len(gpus),
+        gpus=0 if share else len(replicas[0].gpus),
         share_milli=held.share_milli if share else 0,
         cpu_milli=held.cpu_milli,
         memory_mib=held.memory_mib,
     )
     return RunningJob(
         name=name,
-        replicas=(held,),
-        shapes=(asked,),
+        replicas=replicas,
+        shapes=(asked,) * len(replicas),
+        min_replicas=floor,
         queue=draw(st.sampled_from(queues)),
         priority=draw(st.sampled_from([0, 0, 10])),
+        preemption=Preemption(
+            allowed=not rarely(draw, 8),
+            movable=rarely(draw, 3),
+            checkpoint_age_s=draw(st.sampled_from([0, 0, 30, 1000])),
+            cost_gpu_s=draw(st.sampled_from([None, None, None, 0, 7])),
+        ),
     )
 
 
@@ -251,3 +265,18 @@ def tiny_problems() -> st.SearchStrategy[Problem]:
 def small_problems() -> st.SearchStrategy[Problem]:
     """At most 5 nodes of 8 GPUs, 5 jobs, 14 replicas in all."""
     return problems(SMALL)
+
+
+def crowded_problems() -> st.SearchStrategy[Problem]:
+    """Tiny ones in which what waits is more urgent than what runs, or may take its share."""
+    return st.builds(_crowd, tiny_problems(), st.sampled_from([10, 10, 0]), st.booleans())
+
+
+def _crowd(problem: Problem, priority: int, fair: bool) -> Problem:
+    reasons = ("fair_share", "guarantee") if fair else problem.preempt_for
+    return replace(
+        problem,
+        running=tuple(replace(job, priority=0) for job in problem.running),
+        jobs=tuple(replace(job, priority=priority) for job in problem.jobs),
+        preempt_for=reasons,
+    )

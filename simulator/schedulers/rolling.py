@@ -199,5 +199,7 @@ def _least(role: Role) -> Role:
 def _ask(
     cluster: Cluster, jobs: Sequence[Job], running: Sequence[RunningJob], options: SolveOptions
 ) -> Plan:
-    problem: Problem = replace(cluster.snapshot(jobs, running), objectives=OBJECTIVES)
+    problem: Problem = replace(
+        cluster.snapshot(jobs, running), objectives=OBJECTIVES, preempt_for=()
+    )
     return solve(problem, options).plan

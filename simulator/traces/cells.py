@@ -21,6 +21,10 @@ MAX_GPUS = 1_000_000
 """Largest gang; the published ones have up to 2048 GPUs, more than this is a broken number."""
 
 
+NO_MOST = 10**19
+"""More than `whole_number` reads: what is above a limit is told from what is no number."""
+
+
 def wall_ms(text: str) -> int | None:
     """A time without zone, in ms of its own clock since 1970; None where it is none.
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
 from pathlib import Path
 from random import Random
 from typing import TypeVar
@@ -61,14 +61,28 @@ class Pod:
 
     def shape(self, *, memory: bool = True) -> Shape:
         """What it asks of a node."""
-        whole = self.gpu_milli == GPU_MILLI
-        return Shape(
-            gpus=self.gpus if whole else 0,
-            share_milli=0 if whole else self.gpu_milli,
-            cpu_milli=self.cpu_milli,
-            memory_mib=self.memory_mib if memory else 0,
-            gpu_models=self.models,
-        )
+        memory_mib = self.memory_mib if memory else 0
+        return _shape(self.gpus, self.gpu_milli, self.cpu_milli, memory_mib, self.models)
+
+
+@lru_cache(maxsize=4096)
+def _shape(
+    gpus: int, gpu_milli: int, cpu_milli: int, memory_mib: int, models: tuple[str, ...]
+) -> Shape:
+    """One object for pods that are alike: looking it up is then quick."""
+    whole = gpu_milli == GPU_MILLI
+    return Shape(
+        gpus=gpus if whole else 0,
+        share_milli=0 if whole else gpu_milli,
+        cpu_milli=cpu_milli,
+        memory_mib=memory_mib,
+        gpu_models=models,
+    )
+
+
+@lru_cache(maxsize=4096)
+def _roles(shape: Shape) -> tuple[Role, ...]:
+    return (Role(name="pod", shape=shape),)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -270,10 +284,7 @@ def _orders(
 
 def _arrival(number: int, pod: Pod) -> Arrival:
     """A pod as it arrives; clones repeat a name, so the name is that of the arrival."""
-    job = Job(
-        name=f"{number}-{pod.name}",
-        roles=(Role(name="pod", shape=pod.shape()),),
-    )
+    job = Job(name=f"{number}-{pod.name}", roles=_roles(pod.shape()))
     return Arrival(job=job, arrival_ms=number * MS, duration_ms=None)
 
 

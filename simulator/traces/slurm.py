@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Literal
 
-from simulator.traces.cells import MAX_GPUS, whole_number
+from simulator.traces.cells import MAX_GPUS, NO_MOST, whole_number
 from simulator.traces.table import Row, Table
 from simulator.traces.virtual_clusters import VcJob
 
@@ -61,9 +61,14 @@ def slurm_job(
     outcome = OUTCOMES.get(cells["state"])
     rules = {
         f"state is not one of {', '.join(OUTCOMES)}": outcome is not None,
-        "gpu_num is not a whole number": gpus is not None,
-        "cpu_num is not a whole number": cores is not None,
-        "node_num is not a positive whole number": nodes is not None,
+        "gpu_num is not a whole number": whole_number(cells["gpu_num"], 0, NO_MOST) is not None,
+        f"gpu_num is more than {MAX_GPUS:,}": gpus is not None,
+        "cpu_num is not a whole number": whole_number(cells["cpu_num"], 0, NO_MOST) is not None,
+        f"cpu_num is more than {MAX_CORES:,}": cores is not None,
+        "node_num is not a positive whole number": (
+            whole_number(cells["node_num"], 1, NO_MOST) is not None
+        ),
+        f"node_num is more than {MAX_GPUS:,}": nodes is not None,
         "neither GPUs nor CPU cores": bool(gpus or cores),
         "unreadable memory": memory_mib is not None,
         "it never started": start not in NO_TIME,

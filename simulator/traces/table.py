@@ -50,6 +50,10 @@ class TraceError(ValueError):
         where = file if line is None else f"{file}:{line}"
         super().__init__(f"{where}: {rule}" + (f". {hint}" if hint else ""))
 
+    def __reduce__(self) -> tuple[type[TraceError], tuple[str, str, str, int | None]]:
+        """How it comes from a worker: made anew of its fields."""
+        return (type(self), (self.file, self.rule, self.hint, self.line))
+
 
 def near_and_known(word: str, known: Iterable[str], what: str) -> str:
     """Hint for a name that is not among `known`: near matches, then all that there are.
@@ -81,13 +85,17 @@ def find_file(folder: Path, names: Sequence[str]) -> Path:
         if not folder.is_dir():
             rule = "this is a file, not a folder" if folder.exists() else "there is no such folder"
             raise TraceError(str(folder), rule, f"Name the folder that has {names[0]}")
-        files = sorted(path.name for path in folder.iterdir() if path.is_file())
+        entries = sorted(folder.iterdir())
+        files = [path.name for path in entries if path.is_file()]
     except OSError as error:
         raise TraceError(str(folder), f"cannot be read: {error.strerror or error}") from error
     for name in names:
         if name in files:
             return folder / name
     hint = near_and_known(names[0], files, "files there")
+    if not files and (folders := [path.name for path in entries if path.is_dir()]):
+        listed = ", ".join(folders[:MAX_LISTED]) + (", …" if len(folders) > MAX_LISTED else "")
+        hint = f"It has only folders: {listed}"
     raise TraceError(str(folder), f"the folder has a file {' or '.join(names)}", hint)
 
 

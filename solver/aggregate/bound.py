@@ -93,6 +93,8 @@ class Duals:
 
 def applies(problem: Problem, step: Step) -> bool:
     """Whether patterns say something about a step."""
+    if len(problem.pending) < len(problem.jobs):
+        return False  # patterns are of what starts, and know nothing of what may leave
     if any(role.shape.is_share for _, role in problem.roles()):
         return False  # a share may use up an idle GPU that patterns believe free
     return (step.kind == "groups" and step.detail == "node") or step.kind == "stranded"

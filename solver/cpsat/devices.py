@@ -23,16 +23,21 @@ from solver.aggregate.classes import interchangeable_gpus
 from solver.cluster import Node
 from solver.cpsat.variables import Variables
 from solver.linear import Expr, weighted
-from solver.workload import Job, LinkRule, Shape
+from solver.workload import Job, LinkRule, Role, RunningReplica, Shape
 from topology.scoring import GpuSet
 
 
 @dataclass(frozen=True, slots=True)
 class DeviceClass:
-    """Which GPUs a replica may get; `job` is set where a whole job must share one island."""
+    """Which GPUs a replica may get.
+
+    `job` is set where a whole job must share one island; with it `role`, where the replicas run
+    already and can only have the GPUs that they hold.
+    """
 
     shape: Shape
     job: str = ""
+    role: str = ""
 
 
 @lru_cache(maxsize=8192)
@@ -47,9 +52,21 @@ def _gpu_part(shape: Shape) -> Shape:
     )
 
 
-def device_class(job: Job, shape: Shape) -> DeviceClass:
+def device_class(job: Job, role: Role) -> DeviceClass:
     """The class of a role's replicas."""
-    return DeviceClass(_gpu_part(shape), job.name if in_one_island(job) else "")
+    if role.held:
+        return DeviceClass(_gpu_part(role.shape), job.name, role.name)
+    return DeviceClass(_gpu_part(role.shape), job.name if in_one_island(job) else "")
+
+
+def held_there(role: Role, node: Node) -> tuple[RunningReplica, ...]:
+    """The replicas of a role that run on a node already; the first ones stay longest."""
+    return tuple(replica for replica in role.held if replica.node == node.name)
+
+
+def usable(node: Node, replica: RunningReplica) -> tuple[int, ...]:
+    """The GPUs that a running replica holds and that others could have; ill ones are lost."""
+    return tuple(gpu for gpu in replica.gpus if gpu in node.usable_gpus)
 
 
 def in_one_island(job: Job) -> bool:
@@ -66,8 +83,11 @@ def is_one_island(node: Node) -> bool:
 def names_gpus(variables: Variables, node: Node) -> bool:
     """Whether the very GPUs matter on this node (otherwise they are counted).
 
-    As long as only starts are decided, links that nobody requires do not matter.
+    As long as only starts are decided, links that nobody requires do not matter. Shares that run
+    already are on very definite GPUs.
     """
+    if any(role.held and role.shape.is_share for _, role, _ in variables.on_node(node)):
+        return True
     if not node.topology.is_uniform:
         shapes = [role.shape for _, role, _ in variables.on_node(node)]
         if not variables.merged or not interchangeable_gpus(node, shapes):

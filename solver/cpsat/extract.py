@@ -3,12 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cached_property
 
 from ortools.sat.python import cp_model
 
 from solver.aggregate.classes import NodeClass, expand
-from solver.cluster import Node
-from solver.cpsat.devices import DeviceClass, Devices, device_class, names_gpus
+from solver.cluster import GPU_MILLI, Node
+from solver.cpsat.devices import (
+    DeviceClass,
+    Devices,
+    device_class,
+    held_there,
+    names_gpus,
+    usable,
+)
 from solver.cpsat.variables import Variables
 from solver.fit import share_milli_on
 from solver.problem import RoleKey
@@ -31,7 +39,11 @@ def extract_plan(variables: Variables, devices: Devices, value_of: ValueOf) -> P
             (job, role, value_of(x)) for job, role, x in variables.on_node(nodes.representative)
         ]
         hands = {node.name: _Hands(variables, devices, node, value_of) for node in nodes.nodes}
-        for job, role, node in _by_node(nodes, variables, counts):
+        placed = _by_node(nodes, variables, counts)
+        for job, role, node in placed:
+            if role.held:
+                hands[node.name].stay(job, role)
+        for job, role, node in placed:
             key = RoleKey(job.name, role.name)
             number = numbers.get(key, 0)
             numbers[key] = number + 1
@@ -56,31 +68,53 @@ class _Hands:
         self, variables: Variables, devices: Devices, node: Node, value_of: ValueOf
     ) -> None:
         self._node = node
+        self._variables = variables
         by_class = devices.shares.get(node.name, {})
-        self._shares = {
+        self._slots = {
             cls: [gpu for gpu, count in counts.items() for _ in range(value_of(count))]
             for cls, counts in by_class.items()
         }
-        shared = {gpu for gpus in self._shares.values() for gpu in gpus}
-        idle = variables.state(node).idle_gpus
-        self._idle = [gpu for gpu in idle if gpu not in shared]
+        self._idle = list(variables.state(node).idle_gpus)
         self._sets: dict[DeviceClass, list[tuple[int, ...]]] | None = None
         if names_gpus(variables, node):
             self._sets = {
                 cls: [gpus for gpus, y in sets.items() if value_of(y)]
                 for cls, sets in devices.sets.get(node.name, {}).items()
             }
+        self._kept: dict[tuple[str, str], list[tuple[int, ...]]] = {}
+
+    def stay(self, job: Job, role: Role) -> None:
+        """One more replica of a role keeps its place; all are the same to the model here."""
+        kept = self._kept.setdefault((job.name, role.name), [])
+        gpus = usable(self._node, held_there(role, self._node)[len(kept)])
+        kept.append(gpus)
+        if self._sets is None:
+            self._idle = [gpu for gpu in self._idle if gpu not in gpus]
+
+    @cached_property
+    def _shares(self) -> dict[DeviceClass, list[int]]:
+        """The GPUs of shares; where idle GPUs are interchangeable, none that somebody keeps."""
+        if self._sets is not None:
+            return self._slots
+        idle = self._variables.state(self._node).idle_gpus
+        used = sorted({gpu for gpus in self._slots.values() for gpu in gpus if gpu in idle})
+        names = dict(zip(used, self._idle, strict=False))
+        self._idle = self._idle[len(used) :]
+        return {cls: [names.get(g, g) for g in gpus] for cls, gpus in self._slots.items()}
 
     def give(self, job: Job, role: Role) -> tuple[tuple[int, ...], int]:
         """GPUs of the next replica of a role, and the thousandths it takes of each."""
         shape: Shape = role.shape
         if not shape.wants_gpu:
             return (), 0
-        cls = device_class(job, shape)
+        cls = device_class(job, role)
+        shares = self._shares  # they get the lowest of the GPUs that nobody keeps
         if shape.is_share:
-            gpu = self._shares[cls].pop(0)
+            gpu = shares[cls].pop(0)
             return (gpu,), share_milli_on(self._node, shape, gpu)
         if self._sets is not None:
             return self._sets[cls].pop(0), share_milli_on(self._node, shape, 0)
+        if role.held:
+            return self._kept[job.name, role.name].pop(0), GPU_MILLI
         taken, self._idle = self._idle[: shape.gpus], self._idle[shape.gpus :]
         return tuple(taken), share_milli_on(self._node, shape, taken[0])

@@ -84,6 +84,8 @@ class _Run:
         self._limits_of_all = tuple(ruler.limit(step) for step in ruler.steps)
         self._bounds = list(self._limits_of_all)
         self._model: PlacementModel | None = None
+        # What runs already is on very definite nodes.
+        self._in_question = len(problem.pending) < len(problem.jobs)
         self._named = False  # whether the model knows every node, or only classes of them
         self._kept: dict[int, int] = {}  # place of a step to the value that the model keeps
         self._build_s = 0.0
@@ -153,7 +155,9 @@ class _Run:
         """Have a model in which all steps before `place` keep their value."""
         began = time.monotonic()
         try:
-            named = any(s.kind in LOOKS_AT_NODES for s in self._ruler.steps[: place + 1])
+            named = self._in_question or any(
+                s.kind in LOOKS_AT_NODES for s in self._ruler.steps[: place + 1]
+            )
             if self._model is None or named != self._named:
                 if named:
                     self._expect_in_time()

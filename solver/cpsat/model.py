@@ -10,8 +10,10 @@ from collections.abc import Callable
 
 from solver.cpsat.constraints.capacity import add_capacity
 from solver.cpsat.constraints.gang import add_gangs
+from solver.cpsat.constraints.giving_way import add_giving_way
 from solver.cpsat.constraints.gpu_count import add_gpu_count
 from solver.cpsat.constraints.gpu_sets import add_gpu_sets
+from solver.cpsat.constraints.keep import add_keep
 from solver.cpsat.constraints.limits import add_queue_limits
 from solver.cpsat.constraints.shares import add_shares
 from solver.cpsat.constraints.spread import add_spread
@@ -21,6 +23,7 @@ from solver.cpsat.devices import Devices
 from solver.cpsat.objectives.fairness import FairShares
 from solver.cpsat.objectives.guarantee import guaranteed
 from solver.cpsat.objectives.must import must_start
+from solver.cpsat.objectives.preemption import displaced, kept_milli
 from solver.cpsat.objectives.priority import admitted
 from solver.cpsat.objectives.stranded import stranded_milli
 from solver.cpsat.objectives.topology import excess_groups, lost_bandwidth
@@ -36,6 +39,8 @@ RULES_ON_COUNTS: tuple[Callable[[Variables], None], ...] = (
     add_capacity,
     add_spread,
     add_queue_limits,
+    add_keep,
+    add_giving_way,
 )
 RULES_ON_DEVICES: tuple[Callable[[Variables, Devices], None], ...] = (
     add_shares,
@@ -78,7 +83,6 @@ class PlacementModel:
             rule(self.variables)
         for device_rule in RULES_ON_DEVICES:
             device_rule(self.variables, self.devices)
-        self._ruler = ruler
         self._shares = FairShares(self.variables, ruler.entitled)
         self._expressions: dict[Step, Expr] = {}
 
@@ -111,6 +115,6 @@ class PlacementModel:
             case "stranded":
                 return stranded_milli(variables, self.devices)
             case "kept":
-                return self._ruler.held_at(step.level)  # running work is fixed
+                return kept_milli(variables, step.level)
             case "preemption_cost":
-                return 0
+                return displaced(variables, step)

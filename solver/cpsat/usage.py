@@ -14,7 +14,7 @@ def new_usage(
     """What new starts of a queue use of a resource."""
     problem = variables.problem
     return weighted(
-        (x, problem.amount(role.shape, resource))
+        (x, problem.use(role, resource))
         for job, role in problem.roles()
         if job.queue == queue and (from_priority is None or job.priority >= from_priority)
         for _, x in variables.counts(job, role)

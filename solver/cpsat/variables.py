@@ -4,8 +4,10 @@
     Replicas of a role that start on a node (integer). Replicas are alike, so they are counted.
     A variable exists only where the node could take at least one in its present state. Where
     nodes are merged, the node stands for a class of interchangeable ones.
+    Of a role that runs already, those that stay there.
 ``start[job]``
-    The gang starts (Boolean); replicas then lie between each role's minimum and its size.
+    The gang starts (Boolean); replicas then lie between each role's minimum and its size. Of work
+    that runs already: something of it is left.
 
 Which GPUs a replica gets is decided by variables of `constraints.gpu_sets` and
 `constraints.shares`, and only on nodes where it matters.
@@ -13,6 +15,7 @@ Which GPUs a replica gets is decided by variables of `constraints.gpu_sets` and
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
 from functools import cached_property
 
@@ -131,6 +134,18 @@ class Variables:
         state = self.state(node)
         return state.cpu_left if resource == "cpu_milli" else state.memory_left
 
+    def overfull(self, node: Node, resource: ResourceName) -> int:
+        """By how much work in question exceeds what is left for it, if nobody gives way."""
+        left = self.left(node, resource)
+        if left is None:
+            return 0
+        held = sum(
+            self.problem.amount(role.shape, resource) * self.high(job, role, node)
+            for job, role, _ in self.on_node(node)
+            if role.held
+        )
+        return max(0, held - left)
+
     def _add_counts(self) -> None:
         self._highs: dict[tuple[RoleKey, str], int] = {}
         rooms = startable(self.problem)
@@ -139,6 +154,9 @@ class Variables:
             if not rooms.get(key):
                 continue
             self.check_time()
+            if role.held:
+                self._add_held(job, role, key)
+                continue
             for node in self.nodes:
                 if fits.hosts(node, role.shape):
                     room = self.size(node) * fits.fit(node, role.shape, self.states[node.name])
@@ -148,6 +166,13 @@ class Variables:
         for job in self.problem.jobs:
             if job.gang:
                 self.start[job.name] = self.boolean(f"start[{job.name}]", _starts(job.name))
+
+    def _add_held(self, job: Job, role: Role, key: RoleKey) -> None:
+        """Replicas that run already are counted where they are, whatever the node is like now."""
+        there = Counter(replica.node for replica in role.held)
+        for node in self.nodes:
+            if there[node.name]:
+                self._add_count(job, role, key, node, there[node.name])
 
     def _add_count(self, job: Job, role: Role, key: RoleKey, node: Node, high: int) -> None:
         place = (key, node.name)

@@ -12,7 +12,7 @@ from typing import TypeVar, cast
 
 from solver.problem import Problem, RoleKey
 from solver.solution import Placement, Plan
-from solver.workload import Shape
+from solver.workload import Role, Shape
 
 T = TypeVar("T")
 
@@ -53,9 +53,13 @@ class PlanView:
         """Placements on a node that stands for itself alone."""
         return self.plan.by_node.get(node, ())
 
+    def role(self, placement: Placement) -> Role:
+        """Role of a placed replica."""
+        return self.problem.role_by_key[RoleKey(placement.job, placement.role)]
+
     def shape(self, placement: Placement) -> Shape:
         """Shape of a placed replica."""
-        return self.problem.role_by_key[RoleKey(placement.job, placement.role)].shape
+        return self.role(placement).shape
 
     def nodes_of(self, job: str) -> set[str]:
         """Nodes (each for its class) on which the job starts replicas."""

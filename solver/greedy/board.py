@@ -11,13 +11,21 @@ from __future__ import annotations
 
 from bisect import bisect_left, insort
 from collections import Counter
-from collections.abc import Hashable, Iterable, Iterator, Mapping
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import combinations
 
 from solver.cluster import GPU_MILLI, Node
 from solver.fit import fit, hosts, share_milli_on, takes
-from solver.greedy.scoring import Candidate, PlacementPolicy, Region, Score, work_kind
+from solver.greedy.ranking import Ranking
+from solver.greedy.scoring import (
+    Candidate,
+    PlacementPolicy,
+    Region,
+    Score,
+    highest,
+    work_kind,
+)
 from solver.problem import Problem
 from solver.state import NodeState, initial_states
 from solver.workload import Shape
@@ -51,6 +59,10 @@ MOST_MOVES = 100_000
 """Changes of nodes that are remembered, for those who have counted before them."""
 
 
+_Move = tuple[int, int, bool]
+"""A node's situation before a change and after it; whether it has less than before."""
+
+
 @dataclass(frozen=True, slots=True)
 class _Change:
     """What undoes a change: the node's situation before it, and the kind of work that came."""
@@ -72,6 +84,41 @@ class _Sheet:
     room: int | None = None
     """Replicas that all nodes together take, when `seen` moves of nodes had happened."""
     seen: int = 0
+    ranking: Ranking | None = None
+    """Situations by score, when `ranked` moves of nodes had happened."""
+    ranked: int = 0
+
+    def forget(self) -> None:
+        """Moves are counted from 0 again."""
+        self.room, self.seen, self.ranking, self.ranked = None, 0, None, 0
+
+
+@dataclass(frozen=True, slots=True)
+class _Field:
+    """A region, and what is known of it for one shape (see `solver.greedy.scoring.Field`)."""
+
+    board: Board
+    shape: Shape
+    region: Region
+
+    @property
+    def nodes(self) -> Sequence[int]:
+        """All of them, by number, whether they have room or not."""
+        return self.board.all if self.region.nodes is None else self.region.nodes
+
+    def takes(self, n: int) -> bool:
+        """Whether a node has room for the replica."""
+        return self.board.score(n, self.shape, self.region.gpus) is not None
+
+    def best(self) -> int | None:
+        """The node with the highest score, ties to the first one; None where none has room."""
+        if self.region.nodes is None:
+            return self.board.best(self.shape)
+        return highest(self.candidates())
+
+    def candidates(self) -> Iterable[Candidate]:
+        """Every node that has room, with its score."""
+        return self.board.candidates(self.shape, self.region)
 
 
 class Board:
@@ -84,6 +131,7 @@ class Board:
     def __init__(self, problem: Problem, policy: PlacementPolicy) -> None:
         self.problem = problem
         self.nodes = problem.nodes
+        self.all = range(len(problem.nodes))
         self.number: Mapping[str, int] = {node.name: n for n, node in enumerate(problem.nodes)}
         self._policy = policy
         self._situations: list[Situation] = []
@@ -91,8 +139,8 @@ class Board:
         self._masked: dict[tuple[int, frozenset[int]], int] = {}
         self._sheets: dict[Shape, _Sheet] = {}
         self._journal: list[_Change] = []
-        self._kind_counts: list[Counter[str]] = [Counter() for _ in problem.nodes]
-        self._moves: list[tuple[int, int]] = []
+        self._kind_counts: dict[int, Counter[str]] = {}
+        self._moves: list[_Move] = []
         self._of_node: list[int] = []
         self._buckets: dict[int, list[int]] = {}
         self._seat_all()
@@ -103,10 +151,10 @@ class Board:
             for job in self.problem.running:
                 for replica, shape in zip(job.replicas, job.shapes, strict=False):
                     if kind := work_kind(shape):
-                        self._kind_counts[self.number[replica.node]][kind] += 1
+                        self._count(self.number[replica.node], kind, 1)
         classes = node_classes(self.problem)
         for n, node in enumerate(self.nodes):
-            there = frozenset(self._kind_counts[n])
+            there = frozenset(self._kind_counts.get(n, ()))
             sid = self._intern(Situation(classes[n], node, states[node.name], there))
             self._of_node.append(sid)
             self._buckets.setdefault(sid, []).append(n)
@@ -161,7 +209,7 @@ class Board:
                 for sid, members in self._buckets.items()
             )
         else:
-            for before, after in moves:
+            for before, after, _ in moves:
                 sheet.room += self._fit(sheet, shape, after) - self._fit(sheet, shape, before)
         sheet.seen = len(self._moves)
         return sheet.room
@@ -189,35 +237,68 @@ class Board:
             count = sheet.fits[sid] = fit(at.node, shape, at.state) if welcome else 0
         return count
 
-    def _takes(self, sheet: _Sheet, shape: Shape, sid: int) -> bool:
+    def _score(self, sheet: _Sheet, shape: Shape, sid: int) -> Score | None:
         at = self._situations[sid]
+        node, state = at.node, at.state
         welcome = sheet.hosts.get(at.class_)
         if welcome is None:
-            welcome = sheet.hosts[at.class_] = hosts(at.node, shape)
-        return welcome and takes(at.node, shape, at.state)
-
-    def _score(self, sheet: _Sheet, shape: Shape, sid: int) -> Score | None:
+            welcome = sheet.hosts[at.class_] = hosts(node, shape)
         score: Score | None = None
-        if self._takes(sheet, shape, sid):
-            at = self._situations[sid]
-            score = self._policy.score(at.node, at.state, shape, at.kinds)
+        if welcome and takes(node, shape, state):
+            score = self._policy.score(node, state, shape, at.kinds)
         sheet.scores[sid] = score
         return score
 
+    def score(self, n: int, shape: Shape, gpus: frozenset[int] | None = None) -> Score | None:
+        """What the policy says of a node; None where it does not take a replica."""
+        sheet, sid = self._sheet(shape), self.situation(n, gpus)
+        return sheet.scores[sid] if sid in sheet.scores else self._score(sheet, shape, sid)
+
+    def best(self, shape: Shape) -> int | None:
+        """The node (by number) with the highest score of all, ties to the first one."""
+        return self._ranking(shape).best(self._buckets)
+
     def candidates(self, shape: Shape, region: Region) -> Iterable[Candidate]:
         """Every node of the region that takes a replica, with its score."""
-        sheet = self._sheet(shape)
-        scores = sheet.scores
         if region.nodes is not None:
-            return self._candidates_in(sheet, shape, region)
-        return [
-            (score, members[0], members)
-            for sid, members in self._buckets.items()
-            if (score := scores[sid] if sid in scores else self._score(sheet, shape, sid))
-            is not None
-        ]
+            return self._candidates_in(shape, region)
+        buckets = self._buckets
+        there = self._ranking(shape).there(buckets)
+        return [(score, buckets[sid][0], buckets[sid]) for score, sid in there]
 
-    def _candidates_in(self, sheet: _Sheet, shape: Shape, region: Region) -> Iterator[Candidate]:
+    def _ranking(self, shape: Shape) -> Ranking:
+        """All situations that take a replica, by score: those that are new are looked at."""
+        sheet = self._sheet(shape)
+        scores, buckets = sheet.scores, self._buckets
+        ranking = sheet.ranking
+        if ranking is None or len(self._moves) - sheet.ranked > len(buckets):
+            ranking = sheet.ranking = Ranking()
+            fresh: Iterable[int] = buckets
+        else:
+            fresh = self._fresh(sheet)
+        for sid in fresh:
+            score = scores[sid] if sid in scores else self._score(sheet, shape, sid)
+            if score is not None:
+                ranking.add(score, sid)
+        sheet.ranked = len(self._moves)
+        return ranking
+
+    def _fresh(self, sheet: _Sheet) -> set[int]:
+        """Situations that came since a shape was ranked, but for those that take no replica.
+
+        A node that takes none takes none when it has less.
+        """
+        scores, buckets = sheet.scores, self._buckets
+        fresh = set()
+        for before, after, less in self._moves[sheet.ranked :]:
+            if less and scores.get(before, ()) is None:
+                scores[after] = None
+            elif after in buckets:
+                fresh.add(after)
+        return fresh
+
+    def _candidates_in(self, shape: Shape, region: Region) -> Iterator[Candidate]:
+        sheet = self._sheet(shape)
         scores = sheet.scores
         for n in region.nodes or ():
             sid = self._of_node[n] if region.gpus is None else self.situation(n, region.gpus)
@@ -229,7 +310,7 @@ class Board:
 
     def find(self, shape: Shape, region: Region) -> Seat | None:
         """The place that the policy gives to one replica in a region, if there is one."""
-        n = self._policy.choose(self.candidates(shape, region))
+        n = self._policy.choose(_Field(self, shape, region))
         if n is None:
             return None
         sid = self.situation(n, region.gpus)
@@ -274,11 +355,11 @@ class Board:
         if kind is not None:
             kinds = self._count(n, kind, count)
         self._journal.append(_Change(n, sid, kind, count))
-        self._move(n, self._intern(Situation(at.class_, at.node, state, kinds)))
+        self._move(n, self._intern(Situation(at.class_, at.node, state, kinds)), less=count > 0)
 
     def _count(self, n: int, kind: str, count: int) -> frozenset[str]:
         """Book work of a kind on a node; the kinds that are there now."""
-        counts = self._kind_counts[n]
+        counts = self._kind_counts.setdefault(n, Counter())
         counts[kind] += count
         if not counts[kind]:
             del counts[kind]
@@ -302,7 +383,7 @@ class Board:
         if len(self._moves) > MOST_MOVES:
             self._moves.clear()
             for sheet in self._sheets.values():
-                sheet.room, sheet.seen = None, 0
+                sheet.forget()
         if len(self._situations) > MOST_SITUATIONS:
             self._moves.clear()
             now = [self._situations[sid] for sid in self._of_node]
@@ -312,11 +393,12 @@ class Board:
             for n, sid in enumerate(self._of_node):
                 self._buckets.setdefault(sid, []).append(n)
 
-    def _move(self, n: int, sid: int) -> None:
-        self._moves.append((self._of_node[n], sid))
-        old = self._buckets[self._of_node[n]]
+    def _move(self, n: int, sid: int, *, less: bool = False) -> None:
+        before = self._of_node[n]
+        self._moves.append((before, sid, less))
+        old = self._buckets[before]
         if len(old) == 1:
-            del self._buckets[self._of_node[n]]
+            del self._buckets[before]
         else:
             del old[bisect_left(old, n)]
         self._of_node[n] = sid

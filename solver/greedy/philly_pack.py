@@ -13,10 +13,8 @@ Learning Workloads in Large-Scale GPU Datacenters", SC 2021, for the trace of M.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
 from solver.cluster import Node
-from solver.greedy.scoring import Candidate, PlacementPolicy, Score
+from solver.greedy.scoring import Field, PlacementPolicy, Score, highest
 from solver.state import NodeState
 from solver.workload import Job, Shape
 
@@ -35,9 +33,9 @@ class PhillyPack(PlacementPolicy):
         """Higher the less is left."""
         return (-state.free_milli,)
 
-    def choose(self, candidates: Iterable[Candidate]) -> int | None:
+    def choose(self, field: Field) -> int | None:
         """The fullest node, or the emptiest one for a replica of several."""
         if not self._several:
-            return super().choose(candidates)
-        flipped = ((tuple(-x for x in score), n, nodes) for score, n, nodes in candidates)
-        return super().choose(flipped)
+            return field.best()
+        candidates = field.candidates()
+        return highest((tuple(-x for x in score), n, nodes) for score, n, nodes in candidates)

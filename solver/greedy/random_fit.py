@@ -8,14 +8,16 @@ Fragmentation Gradient Descent", USENIX ATC 2023, section 6.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from random import Random
 
 from solver.cluster import Node
 from solver.fit import feasible_gpus, pick_gpus
-from solver.greedy.scoring import Candidate, PlacementPolicy, Score
+from solver.greedy.scoring import Field, PlacementPolicy, Score
 from solver.state import NodeState
 from solver.workload import Shape
+
+TRIES = 16
+"""Nodes that are drawn blindly before those with room are listed."""
 
 
 class RandomFit(PlacementPolicy):
@@ -37,15 +39,26 @@ class RandomFit(PlacementPolicy):
         feasible = feasible_gpus(node, shape, state)
         return (self._random.choice(feasible),) if feasible else None
 
-    def choose(self, candidates: Iterable[Candidate]) -> int | None:
-        """Any node, each with the same chance."""
-        groups = [nodes for _, _, nodes in candidates]
+    def choose(self, field: Field) -> int | None:
+        """Any node that has room, each with the same chance.
+
+        Drawing from all nodes until one has room is such a draw, and usually soon over. Where it
+        is not, few or none have room, and the draw is from their list.
+        """
+        nodes = field.nodes
+        if not nodes:
+            return None
+        for _ in range(TRIES):
+            n = self._random.choice(nodes)
+            if field.takes(n):
+                return n
+        groups = [members for _, _, members in field.candidates()]
         count = sum(map(len, groups))
         if not count:
             return None
         drawn = self._random.randrange(count)
-        for nodes in groups:
-            if drawn < len(nodes):
-                return nodes[drawn]
-            drawn -= len(nodes)
+        for members in groups:
+            if drawn < len(members):
+                return members[drawn]
+            drawn -= len(members)
         return None

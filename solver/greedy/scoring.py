@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 from solver.cluster import GPU_MILLI, Node
 from solver.fit import least_milli, pick_gpus
@@ -101,6 +102,37 @@ Candidate = tuple[Score, int, Sequence[int]]
 """A score, the number of the first node that has it, and all nodes (by number) that have it."""
 
 
+class Field(Protocol):
+    """The nodes of a region, as a policy looks at them that has one replica to place."""
+
+    @property
+    def nodes(self) -> Sequence[int]:
+        """All of them, by number, whether they have room or not."""
+        ...
+
+    def takes(self, n: int) -> bool:
+        """Whether a node has room for the replica."""
+        ...
+
+    def best(self) -> int | None:
+        """The node with the highest score, ties to the first one; None where none has room."""
+        ...
+
+    def candidates(self) -> Iterable[Candidate]:
+        """Every node that has room, with its score."""
+        ...
+
+
+def highest(candidates: Iterable[Candidate]) -> int | None:
+    """The node (by number) of the highest score, ties to the lower number; None where none is."""
+    best: Candidate | None = None
+    for candidate in candidates:
+        score, place, _ = candidate
+        if best is None or score > best[0] or (score == best[0] and place < best[1]):
+            best = candidate
+    return None if best is None else best[1]
+
+
 class PlacementPolicy(ABC):
     """Where a replica goes: on the node with the highest score, ties to the first one.
 
@@ -133,14 +165,9 @@ class PlacementPolicy(ABC):
         """The GPUs that the replica gets; None where it cannot be placed after all."""
         return pick_gpus(node, shape, state)
 
-    def choose(self, candidates: Iterable[Candidate]) -> int | None:
-        """The node (by number) that takes the replica, or None where there is no candidate."""
-        best: Candidate | None = None
-        for candidate in candidates:
-            score, place, _ = candidate
-            if best is None or score > best[0] or (score == best[0] and place < best[1]):
-                best = candidate
-        return None if best is None else best[2][0]
+    def choose(self, field: Field) -> int | None:
+        """The node (by number) that takes the replica, or None where none has room."""
+        return field.best()
 
 
 def work_kind(shape: Shape) -> str | None:

@@ -10,6 +10,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from solver.aftermath import standing
 from solver.api import solve
 from solver.cluster import GPU_MILLI, Node
 from solver.verify import explain_violations, verify
@@ -18,11 +19,12 @@ from specs.loader import load_spec
 from tests.acceptance.neutral import Case, Member, spec_text
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
 
     from solver.problem import Problem
     from solver.result import Pending, SolveResult
     from solver.solution import Placement
+    from solver.workload import RunningJob
 
 Load = Counter[tuple[str, int]]
 """Thousandths held of each GPU, by node and index."""
@@ -59,19 +61,37 @@ class Answer:
         return sum(member.pods for member in self.members.values())
 
     @cached_property
+    def running_pods(self) -> tuple[tuple[str, str, int], ...]:
+        """Pods of the case that run: their name, their job and their number in it."""
+        number: Counter[str] = Counter()
+        found = []
+        for pod in self.case.get("running", []):
+            job = pod.get("job", pod["pod"])
+            found.append((pod["pod"], job, number[job]))
+            number[job] += 1
+        return tuple(found)
+
+    @cached_property
+    def victims(self) -> tuple[str, ...]:
+        """Running pods that do not stay where they are."""
+        displaced = self.result.plan.displaced
+        return tuple(pod for pod, job, n in self.running_pods if n in displaced.get(job, ()))
+
+    def goes_on(self, pod: str) -> str | None:
+        """The node on which a running pod goes on that has to leave its own."""
+        (where,) = ((job, number) for name, job, number in self.running_pods if name == pod)
+        moves = self.result.plan.moves
+        return next((m.node for m in moves if (m.job, m.replica) == where), None)
+
+    @cached_property
     def held_before(self) -> Load:
         """What running work holds."""
-        load: Load = Counter()
-        for job in self.problem.running:
-            for replica in job.replicas:
-                for gpu in replica.gpus:
-                    load[replica.node, gpu] += replica.share_milli
-        return load
+        return _load(self.problem.running)
 
     @cached_property
     def held_after(self) -> Load:
-        """What running work and the plan hold."""
-        load = Counter(self.held_before)
+        """What is left of the running work, and the plan, hold."""
+        load = _load(standing(self.problem, self.result.plan))
         for at in self.result.plan.placements:
             for gpu in at.gpus:
                 load[at.node, gpu] += at.share_milli
@@ -85,6 +105,15 @@ class Answer:
     def ask_again(self, change: Callable[[Case], Case]) -> Answer:
         """What the planner would answer if one thing were otherwise."""
         return answer(change(self.case))
+
+
+def _load(running: Iterable[RunningJob]) -> Load:
+    load: Load = Counter()
+    for job in running:
+        for replica in job.replicas:
+            for gpu in replica.gpus:
+                load[replica.node, gpu] += replica.share_milli
+    return load
 
 
 def answer(case: Case) -> Answer:

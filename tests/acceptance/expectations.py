@@ -11,7 +11,8 @@ from solver.cluster import GPU_MILLI
 from specs.models.quantity import QuantityError, cpu_milli, gpu_count, memory_bytes
 from tests.acceptance.answers import Answer, answer
 from tests.acceptance.effective import differences_of_requests
-from tests.acceptance.numbers import number
+from tests.acceptance.giving_way import check_final_gpus, check_victims, pods_left
+from tests.acceptance.numbers import UnknownNumberError, number
 from tests.acceptance.over_time import differences as differences_over_time
 
 if TYPE_CHECKING:
@@ -19,7 +20,6 @@ if TYPE_CHECKING:
 
 LATER = {
     "explain": "why a job waits",
-    "plan-preemption": "who gives way",
     "fair-share": "what a queue is entitled to",
     "plan-mig": "how a GPU is cut",
 }
@@ -49,7 +49,7 @@ def check(case: Case) -> None:
     """
     if case["ask"] == "parse":
         differences = _differences_of_parse(case)
-    elif case["ask"] == "place":
+    elif case["ask"] in ("place", "plan-preemption"):
         differences = _differences_of_place(case)
     elif case["ask"] == "effective-request":
         differences = differences_of_requests(case)
@@ -98,16 +98,29 @@ def _differences_of_place(case: Case) -> list[str]:
     told = answer(case)
     found: list[str] = []
     for key, expected in case["expect"].items():
-        if key not in CHECKS:
-            raise UnknownExpectationError(f'nobody has said what "expect: {key}" means')
-        found += CHECKS[key](told, expected)
+        if key.startswith("left_of_"):
+            left = pods_left(told, key.removeprefix("left_of_"))
+            found += [] if left == expected else [f"{key}: is {left}, expected {expected}"]
+        elif key in CHECKS:
+            found += CHECKS[key](told, expected)
+        else:
+            try:
+                found += _check_numbers(told, {key: expected})
+            except UnknownNumberError as error:
+                text = f'nobody has said what "expect: {key}" means'
+                raise UnknownExpectationError(text) from error
     return found
 
 
 def _check_place(told: Answer, expected: Mapping[str, list[str]]) -> list[str]:
     """Exactly these nodes if there are as many as pods, else any of them."""
     found = []
+    running = {pod for pod, _, _ in told.running_pods}
     for job, nodes in expected.items():
+        if job in running:
+            if (node := told.goes_on(job)) not in nodes:
+                found.append(f"place: {job} goes on {node or 'nowhere'}, expected {nodes}")
+            continue
         on = sorted(at.node for at in told.placements(job))
         counted = job in told.case["expect"].get("placed_pods", {})
         exact = len(nodes) == told.members[job].pods
@@ -204,5 +217,7 @@ CHECKS: dict[str, Callable[[Answer, Any], list[str]]] = {
     "devices": _check_devices,
     "pending": _check_pending,
     "numbers": _check_numbers,
+    "victims": check_victims,
+    "final_gpus": check_final_gpus,
 }
-"""Keys of ``expect`` for ``ask: place``."""
+"""Keys of ``expect`` for plans; any other key is a number by its name."""

@@ -76,6 +76,8 @@ def spec_text(case: Case) -> SpecText:
     if "queues" in case:
         document["queues"] = [_queue(queue) for queue in case["queues"]]
     document["running"] = _running(case)
+    if case["ask"] == "plan-preemption" and len(case.get("queues", [])) > 1:
+        document["preempt_for"] = ["priority", "guarantee", "fair_share"]
     document["jobs"] = jobs
     files = {"topo.txt": case["topo_text"]} if "topo_text" in case else {}
     return SpecText(document, members, files)
@@ -133,8 +135,11 @@ def _running(case: Case) -> list[dict[str, Any]]:
                 found[name]["min"] = facts[name]["min"]
             if "ends_at" in pod:
                 found[name]["ends_in"] = f"{pod['ends_at']}s"
-            if "movable" in pod:
-                found[name]["preemption"] = {"movable": pod["movable"]}
+            movable = pod.get("movable", pod.get("requeues", False))
+            found[name]["preemption"] = {"movable": movable and not pod.get("bound_to_node", False)}
+        if "evict_cost" in pod:
+            stop = found[name]["preemption"]
+            stop["cost_gpu_s"] = stop.get("cost_gpu_s", 0) + pod["evict_cost"]
         names = {"gpus": "gpus", "cpu": "cpu", "mem": "memory"}
         held = {names[key]: pod[key] for key in names if key in pod}
         found[name]["replicas"].append({"node": pod["node"], **held})

@@ -116,6 +116,13 @@ def _open_nodes(answer: Answer) -> Iterator[Node]:
     return (node for node in answer.problem.nodes if node.schedulable)
 
 
+@means("pods_left_pending")
+def _left_pending(answer: Answer) -> object:
+    """Pods that wait and do not start, and evicted ones that go on nowhere."""
+    evicted = sum(len(eviction.replicas) for eviction in answer.result.plan.evictions)
+    return answer.pods_wanted - answer.pods_placed + evicted
+
+
 # Loads of single GPUs
 
 

@@ -269,8 +269,11 @@ def test_a_changed_spec_is_run_again(tmp_path: Path):
         (("--trace", "synthetic:jobs=5", "--trace", "synthetic:jobs=5"), ("--trace", "twice")),
         (("--engine", "cloud"), ("--engine", "ray")),
         (("--engine", "local:5"), ("--engine",)),
+        (("--engine", "ray:"), ("--engine", "ray:HOST:PORT")),
+        (("--engine", "ray:there"), ("--engine", "ray:HOST:PORT")),
         (("--penalty", "-1"), ("--penalty",)),
-        (("--penalty", "nan"), ("--penalty",)),
+        (("--penalty", "nan"), ("--penalty", '"nan"', "from 0 to 100")),
+        (("--penalty", "101"), ("--penalty", "from 0 to 100")),
         (("--round", "soon"), ("--round",)),
         (("--workers", 0), ("--workers",)),
         (("--plot", "day.txt"), ("--plot", ".svg")),
@@ -326,6 +329,35 @@ def test_a_spec_with_a_fault_is_refused_with_its_place():
 
 def test_a_missing_spec_is_told_in_one_line():
     refused(unstrand("simulate", "/nowhere/spec.yaml"), 3)
+
+
+def test_a_folder_that_cannot_be_made_is_told_in_one_line():
+    refused(unstrand("simulate", "-", "--save", "/proc/x", stdin=SPEC), 3, "/proc/x")
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_a_run_that_goes_wrong_leaves_the_rows_of_the_others(workers: int, tmp_path: Path):
+    # Where the folder of a run should be is a file.
+    (tmp_path / "tiny").mkdir()
+    (tmp_path / "tiny" / "sjf-2").write_text("")
+    done = unstrand(
+        "simulate", "-", "--policies", "easy,sjf", "--seeds", "1-2", "--output", "json",
+        "--save", tmp_path, "--workers", workers, stdin=SPEC,
+    )  # fmt: skip
+
+    assert done.code == 3
+    assert "sjf with seed 2 on tiny" in done.err
+    answer = json.loads(done.out)
+    assert ("easy", 1) in [(row["policy"], row["seed"]) for row in answer["rows"]]
+    assert f"given up: {len(answer['rows'])} of 4 runs are finished" in answer["notes"]
+
+
+def test_running_work_is_counted_apart_and_one_is_one():
+    text = SPEC.replace("jobs:", "running: [{job: r, replicas: [{node: n1, gpus: [0]}]}]\njobs:")
+
+    apart = unstrand("simulate", "-", "--policies", "easy", stdin=text)
+
+    assert "tiny: 3 jobs and 1 running on 1 node, 8 GPUs" in apart.out
 
 
 # The published traces

@@ -17,12 +17,12 @@ from kube.steps import plan_steps
 from report.json_report import plan_report, to_json
 from solver.api import solve
 from solver.options import SolveOptions
-from solver.solution import Placement, Plan
+from solver.solution import Eviction, Move, Placement, Plan
 from solver.verify import explain_violations, verify
 from specs.compile import compile_spec
 from specs.errors import SpecErrors
 from specs.loader import parse_spec
-from specs.plans import SavedPlan, load_plan
+from specs.plans import load_plan
 from tests.commands.running import unstrand
 from tests.kube.cluster_model import Cluster
 from tests.kube.objects import GPU, Read, gang, listed, node, pod, snapshot, thing
@@ -62,13 +62,22 @@ def check_round_trip(objects, folder):
 
     broken = verify(after.problem, Plan())
     assert not broken, explain_violations(broken)
+    gone = {
+        told.imported.running[job][replica].full_name
+        for job, replicas in plan.displaced.items()
+        for replica in replicas
+    }
     wanted = {}
     for place in plan.placements:
         task = next(t for t in told.imported.pending[place.job].tasks if t.role == place.role)
         wanted[task.pods[place.replica].full_name] = place.node
     assert wanted.items() <= running_on(after).items()
-    assert running_on(told).items() <= running_on(after).items()
-    assert len(after.problem.jobs) == len(told.problem.jobs) - len({p.job for p in plan.placements})
+    kept = {name: node for name, node in running_on(told).items() if name not in gone}
+    assert kept.items() <= running_on(after).items()
+    assert not gone & running_on(after).keys()
+    if not gone:
+        waited = {place.job for place in plan.placements}
+        assert len(after.problem.jobs) == len(told.problem.jobs) - len(waited)
     return plan, found
 
 
@@ -112,7 +121,7 @@ def evicting(job="team/low", replicas=(0, 1)):
     place = Placement(
         job="team/high", role="replica", replica=0, node="n1", gpus=(0, 1), share_milli=1000
     )
-    return SavedPlan(placements=(place,), evictions=((job, replicas),))
+    return Plan.of([place], [Eviction(job, replicas)])
 
 
 def crowded():
@@ -137,6 +146,20 @@ def test_evictions_come_first_and_nothing_else_takes_the_room(tmp_path):
     assert body["deleteOptions"]["preconditions"]["uid"] == "uid-of-low-0"
 
 
+def test_work_of_a_higher_priority_takes_the_place_of_what_it_needs_and_no_more(tmp_path):
+    objects = [
+        node("n1", 4),
+        pod("low", 2, on="n1", owner=("Job", "low")),
+        pod("other", 1, on="n1", owner=("Job", "other")),
+        *gang("high", 1, 3, priority=10),
+    ]
+
+    plan, found = check_round_trip(objects, tmp_path)
+
+    assert [eviction.job for eviction in plan.evictions] == ["team/low"]
+    assert [step.action for step in found.steps].count("evict") == 1
+
+
 def test_what_has_no_controller_is_named_before_it_is_lost():
     objects = [node("n1", 2), pod("low", 2, on="n1"), pod("high", 2)]
     told = Read(snapshot(objects))
@@ -149,7 +172,7 @@ def test_what_has_no_controller_is_named_before_it_is_lost():
 def test_moves_are_evictions_whose_second_half_is_another_plan():
     told = Read(snapshot([node("n1", 2), node("n2", 2), pod("a", 1, on="n1", owner=("Job", "a"))]))
 
-    found = plan_steps(SavedPlan(placements=(), moves=(("team/a", 0, "n1", "n2"),)), told.imported)
+    found = plan_steps(Plan.of([], [], [Move("team/a", 0, "n2", (0,))]), told.imported)
 
     assert [step.action for step in found.steps] == ["cordon", "evict", "wait", "uncordon"]
     assert "moves to n2" in found.remarks[0]
@@ -183,7 +206,7 @@ def test_a_plan_for_other_objects_is_refused(change, said):
     told = Read(snapshot([node("n1", 1), pod("p", 1)]))
 
     with pytest.raises(SpecErrors, match=said):
-        plan_steps(SavedPlan(placements=(place,)), told.imported)
+        plan_steps(Plan.of([place]), told.imported)
 
 
 @settings(max_examples=15, suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -200,11 +223,10 @@ def test_whatever_the_cluster_the_way_there_and_back_holds(data, tmp_path_factor
     ]
     for i, (at, gpus) in enumerate(data.draw(st.lists(st.tuples(few, few), max_size=4))):
         objects.append(pod(f"r{i}", gpus, on=f"n{at}", owner=("Job", f"r{i}")))
-    for i, (size, gpus, gated) in enumerate(
-        data.draw(st.lists(st.tuples(st.integers(1, 3), few, st.booleans()), max_size=4))
-    ):
+    many = st.tuples(st.integers(1, 3), few, st.booleans(), st.sampled_from([0, 0, 10]))
+    for i, (size, gpus, gated, priority) in enumerate(data.draw(st.lists(many, max_size=4))):
         gates = {"schedulingGates": [{"name": "a/b"}]} if gated else {}
-        objects += gang(f"g{i}", size, gpus, **gates)
+        objects += gang(f"g{i}", size, gpus, priority=priority, **gates)
 
     check_round_trip(objects, tmp_path_factory.mktemp("trip"))
 

@@ -110,7 +110,11 @@ def test_kueue_with_topology_aware_scheduling():
     assert (job.queue, job.priority) == ("team-b-cq", 100)
     assert (job.topology.within, job.topology.required) == ("block", True)
     assert wants(told) == {"team-b/tas": [(2, 2, 8)]}
-    assert starts(told) == {}, "the two free nodes are in different blocks"
+    result = solve(told.problem, SolveOptions(workers=1, time_limit_s=20), "cp-sat")
+    nodes = {place.node for place in result.plan.placements}
+    assert len(nodes) == 2, "the two free nodes are in different blocks"
+    assert "n4" not in nodes
+    assert [eviction.job for eviction in result.plan.evictions] == ["team-a/running"]
     queues = {queue.name: queue for queue in told.problem.queues}
     assert queues["team-a-cq"].limit["gpu_milli"] == 24_000
     assert queues["team-a-cq"].parent == "org"

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from simulator.audit import Audit
+from simulator.run import simulate
+from simulator.traces.synthetic import synthetic
 from tests.simulator.story import Story
 
 GREEDY = ["first-fit", "best-fit", "worst-fit", "dot-product", "topology-aware"]
@@ -151,3 +154,23 @@ def test_the_same_run_again_is_the_same():
 
     assert again.jobs == first.jobs
     assert again.log == first.log
+
+
+def test_the_solver_leaves_the_pods_of_a_gang_that_waits_where_they_are():
+    story = Story().node("n1", gpus=4).node("n2", gpus=4)
+    story.job("first", runs=20, gpus=2).job("gang", at=1, runs=10, replicas=2, gpus=3)
+    story.job("small", at=2, runs=5, gpus=1).job("pair", at=3, runs=5, gpus=2)
+
+    told = story.under("per-pod+cp-sat")
+
+    assert told.gpus_at(2, "gang") == 3
+    assert told.starts("small", "pair", "gang") == {"small": 2, "pair": 3, "gang": 20}
+
+
+def test_pods_and_solver_together_break_no_rule():
+    audit = Audit(gangs=False)
+
+    outcome = simulate(synthetic("jobs=60,nodes=2", 1), "per-pod+cp-sat", observers=[audit])
+
+    assert audit.decisions
+    assert outcome.summary.finished == 60

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
+import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -11,7 +14,7 @@ import pytest
 
 from simulator.policies import SimulationOptions
 from simulator.run import simulate
-from simulator.saving import folder_of, save, saved_outcome, saved_summary
+from simulator.saving import folder_of, save, saved_outcome, saved_summary, sweep_drafts
 from simulator.sources import FixedSource
 from simulator.sweep import Cell, Sweep, run_here
 from tests.simulator.story import Story
@@ -195,3 +198,19 @@ def test_no_drafts_are_left_behind(tmp_path: Path):
         "series.parquet",
         "summary.json",
     }
+
+
+def test_what_a_killed_process_left_half_written_is_swept(tmp_path: Path):
+    folder = tmp_path / "run"
+    folder.mkdir()
+    dead = subprocess.Popen([sys.executable, "-c", ""])
+    dead.wait()
+    left = [folder / f".{name}.{dead.pid}.tmp" for name in ("jobs.parquet", "summary.json")]
+    living = folder / f".jobs.parquet.{os.getpid()}.tmp"
+    others = [folder / ".notes.tmp", folder / f".mine.{dead.pid}.tmp", folder / "jobs.parquet"]
+    for path in (*left, living, *others):
+        path.touch()
+
+    sweep_drafts(folder)
+
+    assert sorted(folder.iterdir()) == sorted([living, *others])

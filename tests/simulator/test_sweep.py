@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
+import socket
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -13,8 +14,18 @@ import pytest
 from simulator.policies import SimulationOptions
 from simulator.scenario import Scenario
 from simulator.sources import FixedSource, TraceSource
-from simulator.sweep import ATTEMPTS, Cell, LostWorkerError, Result, Sweep, run_here, run_local
-from simulator.sweep_ray import run_ray
+from simulator.sweep import (
+    ATTEMPTS,
+    Cell,
+    FailedRunError,
+    LostWorkerError,
+    Result,
+    Sweep,
+    run_here,
+    run_local,
+)
+from simulator.sweep_ray import UnreachableRayError, run_ray
+from simulator.traces.table import TraceError
 from tests.simulator.story import Story
 
 POLICIES = ("fifo-strict", "easy+fgd", "per-pod")
@@ -40,6 +51,19 @@ class Fragile:
 
     def fingerprint(self) -> str:
         return "fragile"
+
+
+@dataclass(frozen=True)
+class Broken:
+    """A source that cannot be read."""
+
+    name: str = "broken"
+
+    def scenario(self, seed: int) -> Scenario:
+        raise TraceError("jobs.csv", "a rule", "a way out", line=3)
+
+    def fingerprint(self) -> str:
+        return "broken"
 
 
 def tiny() -> Scenario:
@@ -79,9 +103,21 @@ def test_two_processes_give_the_same_rows_as_one():
 
     apart = rows(run_local(sweep(), workers=2))
 
-    assert list(here) == list(sweep().cells)
+    assert list(here) == list(sweep().in_turn)
+    assert set(here) == set(sweep().cells)
     assert apart == here
     assert len(here) == 12
+
+
+def test_policies_of_one_scenario_run_in_a_row():
+    turns = [(cell.source.name, cell.seed) for cell in sweep().in_turn]
+
+    assert turns == [
+        (name, seed)
+        for name in ("story", "synthetic jobs=60,nodes=2")
+        for seed in (1, 2)
+        for _ in POLICIES
+    ]
 
 
 def test_two_processes_save_what_one_finds(tmp_path: Path):
@@ -143,6 +179,37 @@ def test_workers_that_are_lost_again_and_again_are_an_error(marks: Path):
         list(run_local(Sweep(cells=(cell,), options=SimulationOptions()), workers=1))
 
     assert len(list(marks.iterdir())) == ATTEMPTS
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_a_run_that_goes_wrong_says_which_it_was(workers: int):
+    cells = (Cell(Broken(), "easy", 7),)
+    asked = Sweep(cells=cells, options=SimulationOptions())
+
+    with pytest.raises(FailedRunError, match=r"easy with seed 7 on broken.*jobs\.csv:3") as caught:
+        list(run_here(asked) if workers == 1 else run_local(asked, workers))
+
+    assert isinstance(caught.value.error, TraceError)
+
+
+def test_what_was_left_half_written_is_gone_after_the_next_start(tmp_path: Path):
+    asked = replace(sweep(folder=tmp_path), cells=sweep().cells[:1])
+    list(run_here(asked))
+    (run,) = (path.parent for path in tmp_path.rglob("summary.json"))
+    (run / f".series.parquet.{2**22 + 1}.tmp").touch()
+
+    list(run_here(asked))
+
+    assert not list(tmp_path.rglob("*.tmp"))
+
+
+@pytest.mark.skipif(find_spec("ray") is None, reason="Ray is not installed")
+def test_a_cluster_that_does_not_answer_is_told_soon():
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))  # Nobody listens there.
+        address = f"127.0.0.1:{taken.getsockname()[1]}"
+        with pytest.raises(UnreachableRayError, match=address):
+            next(run_ray(sweep(), address, 1))
 
 
 @pytest.mark.slow

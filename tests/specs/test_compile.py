@@ -399,10 +399,6 @@ def test_objectives_reference_and_options_arrive():
             "r: runs 1 of at least 2 replicas (min)",
         ),
         (
-            "preempt_for: [priority]",
-            "preemption is not planned yet: running work stays where it is (preempt_for)",
-        ),
-        (
             "jobs: [{name: j, gpus: 1, gpu_models: [H1000]}]",
             "no node has a GPU of model H1000",
         ),

@@ -6,7 +6,8 @@ Rule, for each such node n, each class c of requests and each GPU i::
     sum over sets S that contain i of sets[n, c, S] + open[n, i] <= 1
 
 S runs over the idle GPU sets of the wanted size and models; with a required link only over those
-that NVLink connects, for a gang that must stay in one island only over those inside one.
+that NVLink connects, for a gang that must stay in one island only over those inside one. What runs
+already can only keep the sets that it holds.
 
 Creates ``sets``. As a reason users see it as ``no-nvlink-set`` or ``model-mismatch``.
 """
@@ -16,7 +17,14 @@ from __future__ import annotations
 from itertools import combinations
 
 from solver.cluster import Node
-from solver.cpsat.devices import DeviceClass, Devices, device_class, names_gpus
+from solver.cpsat.devices import (
+    DeviceClass,
+    Devices,
+    device_class,
+    held_there,
+    names_gpus,
+    usable,
+)
 from solver.cpsat.variables import Valuation, Variables
 from solver.cpsat.view import PlanView
 from solver.fit import idle_allowed
@@ -35,14 +43,18 @@ def add_gpu_sets(variables: Variables, devices: Devices) -> None:
 
 def _add_node(variables: Variables, devices: Devices, node: Node) -> None:
     wanted: dict[DeviceClass, list[Expr]] = {}
+    held: dict[DeviceClass, tuple[GpuSet, ...]] = {}
     for job, role, x in variables.on_node(node):
         if role.shape.gpus:
-            wanted.setdefault(device_class(job, role.shape), []).append(x)
+            cls = device_class(job, role)
+            wanted.setdefault(cls, []).append(x)
+            if role.held:
+                held[cls] = tuple(usable(node, r) for r in held_there(role, node))
     by_class = devices.sets.setdefault(node.name, {})
     for cls, counts in wanted.items():
         by_class[cls] = {
             gpus: variables.boolean(f"set[{node.name}:{gpus}]", _value(node, cls, gpus))
-            for gpus in candidate_sets(variables, node, cls)
+            for gpus in held.get(cls) or candidate_sets(variables, node, cls)
         }
         terms = [(y, 1) for y in by_class[cls].values()] + [(x, -1) for x in counts]
         variables.require(weighted(terms), 0, 0)
@@ -78,7 +90,7 @@ def _value(node: Node, cls: DeviceClass, gpus: GpuSet) -> Valuation:
 
 def _read(view: PlanView, node: Node) -> set[tuple[DeviceClass, GpuSet]]:
     return {
-        (device_class(view.problem.job_by_name[p.job], view.shape(p)), tuple(sorted(p.gpus)))
+        (device_class(view.problem.job_by_name[p.job], view.role(p)), tuple(sorted(p.gpus)))
         for p in view.on(node.name)
         if view.shape(p).gpus
     }

@@ -17,28 +17,38 @@ from collections import Counter
 from itertools import pairwise
 
 from solver.cluster import Node
-from solver.cpsat.devices import DeviceClass, Devices, device_class, names_gpus
+from solver.cpsat.devices import DeviceClass, Devices, device_class, held_there, names_gpus
 from solver.cpsat.variables import Valuation, Variables
 from solver.cpsat.view import PlanView
 from solver.fit import allowed_gpus, share_milli_on
 from solver.linear import Expr, weighted
+from solver.state import NodeState
 
 
 def add_shares(variables: Variables, devices: Devices) -> None:
     """Add the rule on every node where shares could start."""
     for node in variables.busy_nodes:
         wanted: dict[DeviceClass, list[Expr]] = {}
+        held: dict[DeviceClass, Counter[int]] = {}
         for job, role, x in variables.on_node(node):
             if role.shape.is_share:
-                wanted.setdefault(device_class(job, role.shape), []).append(x)
+                cls = device_class(job, role)
+                wanted.setdefault(cls, []).append(x)
+                if role.held:
+                    held[cls] = Counter(g for r in held_there(role, node) for g in r.gpus)
         if wanted:
             variables.check_time()
-            _add_node(variables, devices, node, wanted)
+            _add_node(variables, devices, node, wanted, held)
 
 
 def _add_node(
-    variables: Variables, devices: Devices, node: Node, wanted: dict[DeviceClass, list[Expr]]
+    variables: Variables,
+    devices: Devices,
+    node: Node,
+    wanted: dict[DeviceClass, list[Expr]],
+    held: dict[DeviceClass, Counter[int]],
 ) -> None:
+    """Add the rule on one node; `held` has the shares by GPU of classes that run already."""
     state = variables.state(node)
     idle = tuple(gpu for gpu in state.idle_gpus if gpu in node.usable_gpus)
     slots = _Slots(variables, node, () if names_gpus(variables, node) else idle)
@@ -52,7 +62,7 @@ def _add_node(
                 f"shares[{node.name}:{gpu},{_size(cls)}]", 0, most, slots.count(cls, gpu)
             )
             for gpu in allowed_gpus(node, cls.shape)
-            if (most := state.gpu_left[gpu] // share_milli_on(node, cls.shape, gpu)) > 0
+            if (most := _most(node, state, cls, gpu, held.get(cls))) > 0
         }
         terms = [(u, 1) for u in by_class[cls].values()] + [(x, -1) for x in counts]
         variables.require(weighted(terms), 0, 0)
@@ -69,6 +79,13 @@ def _add_node(
         first = devices.load_milli(variables, node, gpu)
         second = devices.load_milli(variables, node, following)
         variables.require(weighted([(first, 1), (second, -1)]), 0, None)
+
+
+def _most(
+    node: Node, state: NodeState, cls: DeviceClass, gpu: int, held: Counter[int] | None
+) -> int:
+    room = state.gpu_left[gpu] // share_milli_on(node, cls.shape, gpu)
+    return room if held is None else min(room, held[gpu])
 
 
 def _size(cls: DeviceClass) -> str:
@@ -101,11 +118,11 @@ class _Slots:
         loads: dict[int, Counter[DeviceClass]] = {g: Counter() for g in range(self._node.n_gpus)}
         milli: Counter[int] = Counter()
         for placement in view.on(self._node.name):
-            shape = view.shape(placement)
-            if shape.is_share:
+            role = view.role(placement)
+            if role.shape.is_share:
                 (gpu,) = placement.gpus
                 job = view.problem.job_by_name[placement.job]
-                loads[gpu][device_class(job, shape)] += 1
+                loads[gpu][device_class(job, role)] += 1
                 milli[gpu] += placement.share_milli
         by_load = sorted(self.idle, key=lambda gpu: (-milli[gpu], gpu))
         renamed = dict(zip(self.idle, by_load, strict=True))

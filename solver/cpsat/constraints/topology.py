@@ -85,7 +85,7 @@ def _only_inside(
     variables: Variables, devices: Devices, job: Job, node: Node, island: GpuSet, chosen: Expr
 ) -> None:
     """GPUs of the island go to this gang only if it is the gang's island."""
-    classes = {device_class(job, role.shape) for role in job.roles if role.shape.wants_gpu}
+    classes = {device_class(job, role) for role in job.roles if role.shape.wants_gpu}
     for cls in classes:
         for gpus, y in devices.sets.get(node.name, {}).get(cls, {}).items():
             if gpus[0] in island:

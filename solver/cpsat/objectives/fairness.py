@@ -89,10 +89,10 @@ class FairShares:
     def _at(self, level: int | None) -> dict[str, Expr]:
         if level not in self._shares:
             queues = metrics.competing_queues(self._variables.problem)
-            self._shares[level] = {queue: self._share(queue, level) for queue in queues}
+            self._shares[level] = {queue: self.share(queue, level) for queue in queues}
         return self._shares[level]
 
-    def _share(self, queue_name: str, level: int | None) -> Expr:
+    def share(self, queue_name: str, level: int | None) -> Expr:
         """At most the cap, and at most the scaled share of one resource, which the solver picks.
 
         Shares are maximised, so it picks the dominant one; where the queue stays within its quota

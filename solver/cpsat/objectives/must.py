@@ -20,7 +20,7 @@ def _starts_whole(view: PlanView, job: Job) -> int:
 def must_start(variables: Variables) -> Expr:
     """Number of jobs marked `must` that start (independent replicas: all of them)."""
     parts: list[Expr] = []
-    for job in variables.problem.jobs:
+    for job in variables.problem.pending:
         if not job.must:
             continue
         if job.gang:

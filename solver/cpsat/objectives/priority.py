@@ -19,7 +19,7 @@ def admitted(variables: Variables, kind: StepKind, level: int | None) -> Expr:
     return weighted(
         term
         for job, role in variables.problem.roles()
-        if job.priority == level
+        if job.priority == level and job.running is None
         for term in _terms(variables, kind, job, role)
     )
 

@@ -13,7 +13,7 @@ cannot run out. A preferred link counts as required.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from itertools import combinations
 
@@ -32,7 +32,7 @@ from solver.fit import (
 )
 from solver.linear import Expr, total, weighted
 from solver.state import NodeState, apply
-from solver.workload import LinkRule, Shape
+from solver.workload import LinkRule, ResourceName, Shape
 from topology.scoring import GpuSet, is_linked
 
 
@@ -82,6 +82,7 @@ class Leftover:
         self._state = variables.state(node)
         self._packs: dict[tuple[object, ...], Expr] = {}
         self._spare: dict[tuple[int, int], Expr] = {}
+        self._over: dict[ResourceName, Expr] = {}
 
     @property
     def free_milli(self) -> Expr:
@@ -120,8 +121,35 @@ class Leftover:
                     (x, variables.problem.amount(role.shape, resource))
                     for _, role, x in variables.on_node(node)
                 ]
-                variables.require(weighted([(fits, amount), *used]), None, left)
+                self._keep_within(fits, amount, used, resource, left)
         return fits
+
+    def _keep_within(
+        self,
+        fits: Expr,
+        amount: int,
+        used: Sequence[tuple[Expr, int]],
+        resource: ResourceName,
+        left: int,
+    ) -> None:
+        """Add ``amount * fits + used <= left``; where too much is used already, ``fits`` is 0."""
+        variables, node = self._variables, self._node
+        beyond = variables.overfull(node, resource)
+        terms = [(fits, amount), *used]
+        if beyond:
+            if resource not in self._over:
+                self._over[resource] = variables.boolean(
+                    f"over[{node.name},{resource}]", partial(self._is_over, resource=resource)
+                )
+            over = self._over[resource]
+            terms.append((over, -beyond))
+            variables.require(weighted([(fits, amount), (over, left)]), None, left)
+        variables.require(weighted(terms), None, left)
+
+    def _is_over(self, view: PlanView, *, resource: ResourceName) -> int:
+        on_node = view.on(self._node.name)
+        used = sum(view.problem.amount(view.shape(p), resource) for p in on_node)
+        return int(used > (self._variables.left(self._node, resource) or 0))
 
     def _after(self, view: PlanView) -> NodeState:
         name = self._node.name

@@ -29,7 +29,8 @@ def lost_bandwidth(variables: Variables, devices: Devices) -> Expr:
     return weighted(
         (y, lost_gb_s(variables.problem.node_by_name[name].topology, gpus))
         for name, by_class in devices.sets.items()
-        for sets in by_class.values()
+        for cls, sets in by_class.items()
+        if not cls.role  # those that stay where they are
         for gpus, y in sets.items()
         if len(gpus) > 1
     )

@@ -131,3 +131,17 @@ def test_a_broken_table_of_sizes_is_refused(tmp_path, sizes, message):
 def test_a_folder_without_the_log_is_refused(tmp_path):
     with pytest.raises(TraceError, match=r"the folder has a file cluster_log\.csv or"):
         read_helios(tmp_path)
+
+
+def test_a_number_that_is_only_too_large_is_said_to_be(tmp_path):
+    log = (SMALL / "cluster_log.csv").read_text().splitlines()
+    at = log[0].split(",").index("gpu_num")
+    cells = log[1].split(",")
+    cells[at] = "2000000"
+    (tmp_path / "cluster_log.csv").write_text("\n".join([log[0], ",".join(cells)]) + "\n")
+    sizes = (SMALL / "cluster_gpu_number.csv").read_text()
+    (tmp_path / "cluster_gpu_number.csv").write_text(sizes)
+
+    (rejected,) = read_helios(tmp_path).rejected
+
+    assert rejected.reason == "gpu_num is more than 1,000,000"

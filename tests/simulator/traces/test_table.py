@@ -1,6 +1,8 @@
 """CSV files of traces: what is read, what is kept apart, what is refused."""
 
 import gzip
+import pickle
+from pathlib import Path
 
 import pytest
 
@@ -153,3 +155,18 @@ def test_long_lists_of_names_are_cut():
 
     assert hint.endswith("name15 and 4 more")
     assert near_and_known("q", [], "names") == "There are no names"
+
+
+def test_a_folder_of_folders_says_which_there_are(tmp_path: Path):
+    (tmp_path / "openb").mkdir()
+
+    with pytest.raises(TraceError, match="It has only folders: openb"):
+        find_file(tmp_path, ("nodes.csv",))
+
+
+def test_an_error_comes_whole_from_another_process():
+    error = TraceError("jobs.csv", "a rule", "a way out", line=3)
+
+    again = pickle.loads(pickle.dumps(error))
+
+    assert (str(again), again.line, again.hint) == (str(error), 3, "a way out")
