@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from specs.importers.fields import Fields
 
 MEGABYTE = 10**6
+PREEMPTION = "preemption rules of ClusterQueues: preempt_for of the spec holds instead"
 
 
 def cluster_queue(name: str, obj: Fields) -> Queue:
@@ -26,6 +27,7 @@ def cluster_queue(name: str, obj: Fields) -> Queue:
         quota=quota,
         limit=limit,
         held=spec.text("stopPolicy", "None") != "None",
+        remarks=(PREEMPTION,),
     )
 
 

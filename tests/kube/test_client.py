@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from urllib.parse import parse_qs, urlsplit
@@ -148,3 +149,12 @@ def test_a_kubeconfig_that_leads_nowhere_is_said_in_one_line(server, tmp_path):
 def test_files_or_live_but_not_both():
     assert unstrand("import", "kubernetes", "--live", "x.json").code == 2
     assert unstrand("import", "kubernetes", "x.json", "--context", "c").code == 2
+
+
+def test_without_the_client_the_way_out_is_said(monkeypatch):
+    monkeypatch.setitem(sys.modules, "kubernetes.client", None)
+
+    done = unstrand("import", "kubernetes", "--live")
+
+    assert done.code == 3
+    assert "pip install 'unstrand[kube]'" in done.err

@@ -25,6 +25,7 @@ def test_a_cluster_queue_without_a_cohort_cannot_borrow():
 
     assert queue(told, "cq").quota == {"gpu_milli": 4000, "cpu_milli": 100_000}
     assert queue(told, "cq").limit["gpu_milli"] == 4000
+    assert told.says("ignored", "preemption rules of ClusterQueues", "cq")
 
 
 def test_in_a_cohort_it_borrows_up_to_its_limit_and_the_cohort_is_its_parent():
