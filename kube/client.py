@@ -27,6 +27,7 @@ OPTIONAL = (
     ("/apis/scheduling.volcano.sh/v1beta1/queues",),
     ("/apis/scheduling.run.ai/v2alpha2/podgroups",),
     ("/apis/scheduling.run.ai/v2/queues",),
+    ("/apis/kai.scheduler/v1alpha1/topologies",),
     ("/apis/jobset.x-k8s.io/v1alpha2/jobsets",),
     ("/apis/leaderworkerset.x-k8s.io/v1/leaderworkersets",),
     ("/apis/kubeflow.org/v1/pytorchjobs",),
