@@ -15,6 +15,7 @@ import typer
 from commands import (
     advise,
     compare,
+    export,
     import_cluster,
     mig,
     plugin,
@@ -43,6 +44,7 @@ app.command("advise")(advise.advise)
 app.add_typer(mig.mig_app, name="mig", no_args_is_help=False)
 app.add_typer(import_cluster.import_app, name="import", no_args_is_help=False)
 app.add_typer(plugin.plugin_app, name="plugin", no_args_is_help=False)
+app.command("export")(export.export)
 app.command("schema")(schema.schema)
 
 USAGE_ERROR: type[BaseException] = typer.BadParameter.__mro__[1]

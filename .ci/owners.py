@@ -3,7 +3,7 @@
 import sys
 from importlib.metadata import packages_distributions
 
-OURS = ("cli", "commands", "report", "specs", "simulator", "solver", "topology")
+OURS = ("cli", "commands", "report", "kube", "specs", "simulator", "solver", "topology")
 owners = packages_distributions()
 foreign = {name: owners.get(name, []) for name in OURS if set(owners.get(name, [])) != {"unstrand"}}
 sys.exit(f"not ours alone: {foreign}" if foreign else 0)

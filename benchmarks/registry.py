@@ -56,6 +56,7 @@ class Benchmark:
 
 def registry() -> Mapping[str, Benchmark]:
     """All benchmarks by name."""
+    from benchmarks.import_objects import IMPORT
     from benchmarks.latency import LATENCY
     from benchmarks.mig import MIG
     from benchmarks.never_worse import NEVER_WORSE
@@ -82,5 +83,6 @@ def registry() -> Mapping[str, Benchmark]:
             PLUGIN,
             MIG,
             SIMULATE_SCALE,
+            IMPORT,
         )
     }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated
 
@@ -10,13 +11,18 @@ import typer
 from commands.output import check_target, write_file
 
 import_app = typer.Typer(
-    name="import", help="Turn a published cluster into a spec.", no_args_is_help=True
+    name="import", help="Turn a real or published cluster into a spec.", no_args_is_help=True
 )
+
+SaveOption = Annotated[
+    Path | None,
+    typer.Option("--save", metavar="FILE", help="Write the spec here, not to standard output."),
+]
 
 
 @import_app.callback()
 def _import() -> None:
-    """Turn a published cluster into a spec."""
+    """Turn a real or published cluster into a spec."""
 
 
 @import_app.command("openb")
@@ -31,10 +37,7 @@ def openb(
     limit: Annotated[
         int | None, typer.Option("--limit", min=0, help="Take only the first pods of the list.")
     ] = None,
-    save: Annotated[
-        Path | None,
-        typer.Option("--save", metavar="FILE", help="Write the spec here, not to standard output."),
-    ] = None,
+    save: SaveOption = None,
 ) -> None:
     """Turn lists of the openb trace into a spec: pods are pending jobs in the list's order."""
     from specs.importers.openb import dropped, openb_spec, read_nodes, read_pods
@@ -51,3 +54,117 @@ def openb(
     else:
         write_file(save, text)
         typer.echo(f"{save}: {len(machines)} nodes, {len(work)} jobs", err=True)
+
+
+@import_app.command("kubernetes")
+def kubernetes(
+    files: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="FILE...",
+            help="Output of `kubectl get nodes,pods -A -o json`, or YAML; - reads standard input. "
+            "Jobs, Workloads, PodGroups, queues and PriorityClasses in it are used too.",
+        ),
+    ] = None,
+    live: Annotated[
+        bool,
+        typer.Option("--live", help="Ask the cluster of a kubeconfig, read-only (extra kube)."),
+    ] = False,
+    kubeconfig: Annotated[
+        str | None, typer.Option("--kubeconfig", metavar="FILE", help="With --live: which file.")
+    ] = None,
+    context: Annotated[
+        str | None, typer.Option("--context", metavar="NAME", help="With --live: which context.")
+    ] = None,
+    gpu_resource: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--gpu-resource",
+            metavar="NAME",
+            help="A resource that is a GPU (default: nvidia.com/gpu, amd.com/gpu); repeatable.",
+        ),
+    ] = None,
+    level: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--level",
+            metavar="NAME=LABEL",
+            help="A level of the topology and the label that has its groups, outermost first; "
+            "repeatable. Default: Topology objects, else labels that are known.",
+        ),
+    ] = None,
+    domain_label: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--domain-label", metavar="LABEL", help="A label of NVLink domains; repeatable."
+        ),
+    ] = None,
+    save: SaveOption = None,
+) -> None:
+    """Turn the objects of a Kubernetes cluster into a spec; nothing in it is changed.
+
+    What was read, assumed and ignored is said on standard error, with counts.
+    """
+    from commands.kubernetes import import_options, read_files, read_live
+    from kube.importer import import_cluster
+
+    check_target(save, "--save")
+    options = import_options(gpu_resource, level, domain_label)
+    if live and files:
+        raise typer.BadParameter("objects come from files or --live, not both", param_hint="FILE")
+    if not live and not files:
+        raise typer.BadParameter("name a file, - for standard input, or --live", param_hint="FILE")
+    if not live and (kubeconfig or context):
+        raise typer.BadParameter("goes with --live", param_hint="--kubeconfig, --context")
+    snapshot = read_live(kubeconfig, context) if live else read_files(files or ())
+    imported = import_cluster(snapshot, options)
+    _hand_over(imported.text, snapshot.report.lines(), save)
+
+
+def _hand_over(text: str, remarks: Iterable[str], save: Path | None) -> None:
+    """Remarks to people, the spec to where it was wanted."""
+    for line in remarks:
+        typer.echo(line, err=True)
+    if save is None:
+        typer.echo(text, nl=False)
+    else:
+        write_file(save, text)
+        typer.echo(f"{save}: written", err=True)
+
+
+@import_app.command("slurm")
+def slurm(
+    nodes: Annotated[
+        Path, typer.Option("--nodes", metavar="FILE", help="Output of `scontrol show node -o`.")
+    ],
+    jobs: Annotated[
+        Path | None, typer.Option("--jobs", metavar="FILE", help="Output of `squeue --json`.")
+    ] = None,
+    topology: Annotated[
+        Path | None, typer.Option("--topology", metavar="FILE", help="topology.conf (tree, block).")
+    ] = None,
+    save: SaveOption = None,
+) -> None:
+    """Turn what Slurm prints about its nodes and jobs into a spec.
+
+    What was read, assumed and ignored is said on standard error, with counts.
+    """
+    from specs.importers.report import ImportReport
+    from specs.importers.slurm.importer import slurm_spec
+    from specs.importers.slurm.jobs import read_jobs
+    from specs.importers.slurm.nodes import read_nodes
+    from specs.importers.slurm.topology import read_topology
+    from specs.importers.table import MAX_TABLE_BYTES
+    from specs.reading import read_bounded
+
+    check_target(save, "--save")
+
+    def text(path: Path) -> str:
+        return read_bounded(path, MAX_TABLE_BYTES).decode("utf-8-sig", "replace")
+
+    report = ImportReport()
+    machines = read_nodes(text(nodes), str(nodes))
+    work = read_jobs(text(jobs), str(jobs)) if jobs is not None else ()
+    places = read_topology(text(topology), str(topology)) if topology is not None else None
+    spec = "\n".join(slurm_spec(machines, work, report, places)) + "\n"
+    _hand_over(spec, report.lines(), save)

@@ -22,6 +22,9 @@ if TYPE_CHECKING:
     from specs.models.workload import RequestSpec, RunningReplicaSpec, RunningSpec
     from specs.places import Path
 
+MOST_ASSUMED = 8
+"""Notes about assumed GPUs, one for each replica; beyond that the rest is one note."""
+
 Gpu = tuple[str, int]
 """A GPU of the cluster: name of its node, its index there."""
 
@@ -55,6 +58,7 @@ class Occupancy:
     notes: list[str]
     _held: dict[Gpu, int] = field(default_factory=lambda: defaultdict(int))
     _holder: dict[Gpu, str] = field(default_factory=dict)
+    _assumed: list[str] = field(default_factory=list)
 
     def compile(self) -> tuple[RunningJob, ...]:
         """Running jobs of the spec. GPUs named by index are taken first, then those by count."""
@@ -77,6 +81,7 @@ class Occupancy:
         for at, claim in claims.items():
             if claim.named is None:
                 gpus[at] = self._take_lowest(claim)
+        self._say_assumed()
         if self.faults or self.loaded.damaged:
             return ()  # there will be no problem to put them in
         return tuple(
@@ -229,8 +234,16 @@ class Occupancy:
         for gpu, milli in taken:
             self._hold(claim, gpu, milli)
         gpus = tuple(gpu for gpu, _ in taken)
-        self.notes.append(f"{claim.job}: assumed {_ranges(gpus)} of node {node.name}")
+        self._assumed.append(f"{claim.job}: assumed {_ranges(gpus)} of node {node.name}")
         return gpus
+
+    def _say_assumed(self) -> None:
+        """Each assumption, or, where there are many, some of them and how many more."""
+        many = len(self._assumed) > MOST_ASSUMED
+        self.notes.extend(self._assumed[: MOST_ASSUMED - 1] if many else self._assumed)
+        if many:
+            rest = len(self._assumed) - MOST_ASSUMED + 1
+            self.notes.append(f"assumed the GPUs of {rest:,} further running replicas, likewise")
 
     def _says_gpus(self, path: Path) -> bool:
         return self.loaded.document.value(self.loaded.origin((*path, "gpus"))) is not None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
@@ -70,10 +71,32 @@ class _PlanFile(BaseModel):
     placements: list[_PlacementEntry]
     evictions: list[_EvictionEntry] = []
     moves: list[_MoveEntry] = []
+    spec: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class SavedPlan:
+    """A plan as it was saved; `spec` is the text that it answers, empty where it is not there."""
+
+    plan: Plan
+    spec: str
 
 
 def load_plan(path: Path) -> Plan:
     """The starts, evictions and moves of a saved plan; other keys are not looked at.
+
+    Raises
+    ------
+    SpecErrors
+        The file is no plan; the first things that are wrong with it.
+    OSError
+        It cannot be read.
+    """
+    return load_saved(path).plan
+
+
+def load_saved(path: Path) -> SavedPlan:
+    """A saved plan with its spec.
 
     Raises
     ------
@@ -108,7 +131,7 @@ def load_plan(path: Path) -> Plan:
         ) from error
     if plan.schema_ != PLAN_SCHEMA:
         raise _refused(path, f'a plan has the schema "{PLAN_SCHEMA}"')
-    return _plan(plan)
+    return SavedPlan(_plan(plan), plan.spec)
 
 
 def _plan(file: _PlanFile) -> Plan:

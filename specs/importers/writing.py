@@ -4,18 +4,16 @@ from __future__ import annotations
 
 import json
 import re
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
+from collections.abc import Mapping
+from typing import Any
 
 # Letters first: such a word is no number, and only these few words mean something else.
 _PLAIN = re.compile(r"[A-Za-z][A-Za-z0-9_./-]*")
 _WORDS = frozenset({"null", "true", "false", "yes", "no", "on", "off", "y", "n"})
 
 
-def flow(entry: Mapping[str, str | int | tuple[str, ...]]) -> str:
-    """An object on one line.
+def flow(entry: Mapping[str, Any]) -> str:
+    """An object on one line; values are texts, ints, flags, and tuples and mappings of those.
 
     Numbers and quantities are ints or come from `cores`, `share` and `memory`; texts of the
     user are quoted where YAML would read them as something else.
@@ -24,18 +22,25 @@ def flow(entry: Mapping[str, str | int | tuple[str, ...]]) -> str:
     --------
     >>> flow({"name": "a: b", "gpus": 2, "gpu_models": ("T4", "P100")})
     '{name: "a: b", gpus: 2, gpu_models: [T4, P100]}'
+    >>> flow({"name": "gpu-a", "labels": {"a b": "1"}, "cordoned": True})
+    '{name: gpu-a, labels: {"a b": "1"}, cordoned: true}'
     """
-    return "{" + ", ".join(f"{key}: {_value(value)}" for key, value in entry.items()) + "}"
+    return "{" + ", ".join(f"{_value(key)}: {_value(value)}" for key, value in entry.items()) + "}"
 
 
-def _value(value: str | int | tuple[str, ...]) -> str:
+def _value(value: object) -> str:
+    if isinstance(value, Mapping):
+        return flow(value)
     if isinstance(value, tuple):
         return "[" + ", ".join(_value(item) for item in value) + "]"
+    if isinstance(value, bool):
+        return str(value).lower()
     if isinstance(value, int | Amount):
         return str(value)
-    if _PLAIN.fullmatch(value) and value.lower() not in _WORDS:
-        return value
-    return json.dumps(value, ensure_ascii=False)
+    text = str(value)
+    if _PLAIN.fullmatch(text) and text.lower() not in _WORDS:
+        return text
+    return json.dumps(text, ensure_ascii=False)
 
 
 class Amount(str):

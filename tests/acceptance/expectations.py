@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from solver.cluster import GPU_MILLI
 from specs.models.quantity import QuantityError, cpu_milli, gpu_count, memory_bytes
 from tests.acceptance.answers import Answer, answer
+from tests.acceptance.effective import differences_of_requests
 from tests.acceptance.geometry import differences as differences_of_geometry
 from tests.acceptance.giving_way import check_final_gpus, check_victims, pods_left
 from tests.acceptance.numbers import UnknownNumberError, number
@@ -20,7 +21,6 @@ if TYPE_CHECKING:
 
 LATER = {
     "explain": "why a job waits",
-    "effective-request": "what a pod really requests",
     "fair-share": "what a queue is entitled to",
 }
 """Kinds of questions that the planner does not take yet, and what they are about."""
@@ -51,6 +51,8 @@ def check(case: Case) -> None:
         differences = _differences_of_parse(case)
     elif case["ask"] in ("place", "plan-preemption"):
         differences = _differences_of_place(case)
+    elif case["ask"] == "effective-request":
+        differences = differences_of_requests(case)
     elif case["ask"] == "plan-mig":
         differences = differences_of_geometry(case)
     elif case["ask"] == "simulate":

@@ -82,6 +82,7 @@ def own(name: str) -> Case:
         ("place-03", {"pending": {"late": {"needs": 5}}}, "needs of late is"),
         ("place-03", {"pending": {"early": {}}}, "early is not said to wait"),
         ("place-04", {"numbers": {"max_pods_per_gpu": 3}}, "max_pods_per_gpu is 2, expected 3"),
+        ("request-01", {"effective": {"plain": {"cpu_m": 1}}}, "cpu_m of plain is 350, expected 1"),
         ("parse-01", {"values": [1, 2, 3, 4, 5, 6]}, "gpu '2000m': is 2, expected 1"),
     ],
 )

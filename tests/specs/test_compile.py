@@ -421,3 +421,13 @@ def test_running_work_that_asks_for_more_than_its_node_has_is_said():
     result = running_of("replicas: [{node: n, gpus: [0], cpu: 65, memory: 513Gi}]")
 
     assert result.notes == ("n: running work asks for 1 cores and 1,024 MiB more than there is",)
+
+
+def test_many_assumed_gpus_are_summed_up_in_one_note():
+    running = "\n".join(f"  - {{job: r{i}, replicas: [{{node: n, gpus: 1}}]}}" for i in range(12))
+
+    notes = compiled(f"cluster: {{nodes: [{{name: n, gpus: 16}}]}}\nrunning:\n{running}\n").notes
+
+    assert len(notes) == 8
+    assert notes[0] == "r0: assumed GPU 0 of node n"
+    assert notes[-1] == "assumed the GPUs of 5 further running replicas, likewise"

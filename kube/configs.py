@@ -1,0 +1,174 @@
+"""What else a plan means for a cluster: MIG layouts, sharing of GPUs, levels of its topology.
+
+Each is a file in the format of its reader, with the node labels that go with it.
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections import Counter, defaultdict
+from typing import TYPE_CHECKING, Any
+
+import yaml
+
+from solver.cluster import GPU_MILLI
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from solver.problem import Problem
+    from solver.solution import Plan
+    from specs.models.cluster import Cluster, MachineSpec
+
+MIG_CONFIG = "nvidia.com/mig.config"
+PLUGIN_CONFIG = "nvidia.com/device-plugin.config"
+OWN_LEVEL = "unstrand/"
+Labels = dict[str, dict[str, str]]
+"""Node to labels."""
+
+
+def mig_parted(cluster: Cluster, gpu_counts: Mapping[str, int]) -> tuple[str, Labels]:
+    """A mig-parted configuration of the MIG layout, and the label of each node.
+
+    Nodes that are cut alike share one entry. mig-parted takes counts of profiles: the starts of
+    instances are the driver's choice.
+    """
+    configs: dict[tuple[Any, ...], str] = {}
+    labels: Labels = {}
+    for name_of, node in _machines(cluster):
+        if not node.mig:
+            continue
+        layout = _layout(node, gpu_counts[name_of])
+        key = tuple((tuple(e["devices"]), tuple(e.get("mig-devices", {}).items())) for e in layout)
+        name = configs.setdefault(key, f"unstrand-{len(configs) + 1}")
+        labels[name_of] = {MIG_CONFIG: name}
+    entries = {
+        name: [
+            {"devices": list(devices), "mig-enabled": bool(profiles)}
+            | ({"mig-devices": dict(profiles)} if profiles else {})
+            for devices, profiles in key
+        ]
+        for key, name in configs.items()
+    }
+    return _yaml({"version": "v1", "mig-configs": entries}), labels
+
+
+def _machines(cluster: Cluster) -> Iterator[tuple[str, MachineSpec]]:
+    """Nodes by name, those of pools too."""
+    for pool in cluster.pools:
+        yield from ((f"{pool.name}-{index}", pool) for index in range(pool.count))
+    yield from ((node.name, node) for node in cluster.nodes)
+
+
+def _layout(node: MachineSpec, gpus: int) -> list[dict[str, Any]]:
+    """GPUs of a node that are cut alike, together."""
+    cut = {entry.gpu: Counter(i.profile for i in entry.instances) for entry in node.mig}
+    alike: dict[tuple[tuple[str, int], ...], list[int]] = defaultdict(list)
+    for gpu in range(gpus):
+        alike[tuple(sorted(cut.get(gpu, Counter()).items()))].append(gpu)
+    return [
+        {"devices": devices, "mig-devices": dict(profiles)} for profiles, devices in alike.items()
+    ]
+
+
+def device_plugin(problem: Problem, plan: Plan) -> tuple[str, Labels, tuple[str, ...]]:
+    """Time-slicing configurations for nodes with shares, their labels, and what they cannot do.
+
+    A node that runs shares of 1/4 of a GPU or more advertises each of its GPUs as four.
+    """
+    shares: dict[str, set[int]] = defaultdict(set)
+    whole: set[str] = set()
+    for node, milli in _held(problem, plan):
+        if milli < GPU_MILLI:
+            shares[node].add(milli)
+        else:
+            whole.add(node)
+    labels: Labels = {}
+    remarks = []
+    parts: set[int] = set()
+    for node, sizes in sorted(shares.items()):
+        replicas = max(2, GPU_MILLI // min(sizes))
+        parts.add(replicas)
+        labels[node] = {PLUGIN_CONFIG: f"shared-by-{replicas}"}
+        if len(sizes) > 1:
+            listed = ", ".join(f"{size / GPU_MILLI:g}" for size in sorted(sizes))
+            remarks.append(f"{node} has shares of {listed}: the plugin sells parts of 1/{replicas}")
+        if node in whole:
+            remarks.append(f"{node} also runs whole GPUs: all of its GPUs would be shared")
+    configs = {
+        f"shared-by-{replicas}": {
+            "version": "v1",
+            "sharing": {
+                "timeSlicing": {
+                    "failRequestsGreaterThanOne": True,
+                    "resources": [{"name": "nvidia.com/gpu", "replicas": replicas}],
+                }
+            },
+        }
+        for replicas in sorted(parts)
+    }
+    config_map = {
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": {"name": "device-plugin-config", "namespace": "gpu-operator"},
+        "data": {name: _yaml(config) for name, config in configs.items()},
+    }
+    return _yaml(config_map), labels, tuple(remarks)
+
+
+def _held(problem: Problem, plan: Plan) -> Iterator[tuple[str, int]]:
+    """Node and thousandths of every GPU that is held once the plan is there."""
+    for job in problem.running:
+        gone = plan.displaced.get(job.name, frozenset())
+        for number, replica in enumerate(job.replicas):
+            if replica.gpus and number not in gone:
+                yield replica.node, replica.share_milli
+    yield from ((start.node, start.share_milli) for start in plan.placements if start.gpus)
+    yield from ((move.node, move.share_milli) for move in plan.moves if move.gpus)
+
+
+def kueue_topology(name: str, problem: Problem, keys: Mapping[str, str]) -> tuple[str, Labels]:
+    """A Topology of Kueue with the cluster's levels, and labels for levels that have none.
+
+    Parameters
+    ----------
+    keys
+        Level to the label that nodes already carry; others get one of our own.
+    """
+    own = {level: OWN_LEVEL + level for level in problem.levels if level not in keys}
+    levels = [{"nodeLabel": keys.get(level) or own[level]} for level in problem.levels]
+    labels = {
+        node.name: found
+        for node in problem.nodes
+        if (
+            found := {
+                key: node.location[level] for level, key in own.items() if level in node.location
+            }
+        )
+    }
+    topology = {
+        "apiVersion": "kueue.x-k8s.io/v1beta1",
+        "kind": "Topology",
+        "metadata": {"name": _object_name(name)},
+        "spec": {"levels": [*levels, {"nodeLabel": "kubernetes.io/hostname"}]},
+    }
+    return _yaml(topology), labels
+
+
+def _object_name(text: str) -> str:
+    """A name that the API takes."""
+    return re.sub(r"[^a-z0-9]+", "-", text.lower())[:63].strip("-") or "cluster"
+
+
+def label_script(labels: Labels) -> str:
+    """Kubectl commands that label nodes."""
+    lines = ["#!/bin/sh", "# Read it first.", "set -eu"]
+    for node, values in sorted(labels.items()):
+        pairs = [f"{key}={value}" for key, value in sorted(values.items())]
+        lines.append(shlex.join(["kubectl", "label", "--overwrite", "node", node, *pairs]))
+    return "\n".join(lines) + "\n"
+
+
+def _yaml(document: object) -> str:
+    return yaml.safe_dump(document, sort_keys=False, default_flow_style=None, width=100)

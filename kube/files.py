@@ -1,0 +1,58 @@
+"""Steps as files: one for each request, a list of all, and a script that runs them with kubectl."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from kube.steps import Step, Steps
+
+STEPS_SCHEMA = "unstrand/steps/v1"
+WAIT = "10m"
+_SUBRESOURCES = {"evict": "eviction", "bind": "binding"}
+
+
+def step_files(found: Steps) -> dict[str, str]:
+    """File name to content: the requests, ``steps.json`` and ``apply.sh``."""
+    files: dict[str, str] = {}
+    entries: list[dict[str, object]] = []
+    commands: list[str] = []
+    width = max(3, len(str(len(found.steps))))
+    for number, step in enumerate(found.steps, start=1):
+        file = ""
+        if step.body is not None:
+            parts = [f"{number:0{width}}", step.action, step.namespace, step.name]
+            file = "-".join(part for part in parts if part).replace(":", "_")[:200] + ".json"
+            files[file] = json.dumps(step.body, indent=2) + "\n"
+        entry: dict[str, object] = {"action": step.action, "kind": step.kind}
+        entry |= {"namespace": step.namespace} if step.namespace else {}
+        entry |= {"name": step.name} | ({"file": file} if file else {})
+        entries.append(entry | {"command": command(step, file)})
+        commands += [f"# {step.text}", shlex.join(command(step, file))]
+    document = {"schema": STEPS_SCHEMA, "steps": entries, "remarks": found.remarks}
+    files["steps.json"] = json.dumps(document, indent=2, ensure_ascii=False) + "\n"
+    files["apply.sh"] = _script(commands, found.remarks)
+    return files
+
+
+def command(step: Step, file: str) -> list[str]:
+    """The kubectl command of a step."""
+    inside = ["--namespace", step.namespace] if step.namespace else []
+    if step.action == "wait":
+        return ["kubectl", "wait", *inside, "--for=delete", f"pod/{step.name}", f"--timeout={WAIT}"]
+    if step.action in _SUBRESOURCES:
+        path = f"/api/v1/namespaces/{step.namespace}/pods/{step.name}"
+        return ["kubectl", "create", "--raw", f"{path}/{_SUBRESOURCES[step.action]}", "-f", file]
+    target = [step.kind.lower(), step.name]
+    return ["kubectl", "patch", *inside, *target, "--type=merge", "--patch-file", file]
+
+
+def _script(commands: Sequence[str], remarks: Sequence[str]) -> str:
+    head = ["#!/bin/sh", "# Read it first. It ends at the first request that is refused."]
+    notes = [f"# Note: {' '.join(remark.split())}" for remark in remarks]
+    body = ["set -eu", 'cd "$(dirname "$0")"', *commands]
+    return "\n".join([*head, *notes, *body]) + "\n"

@@ -1,0 +1,210 @@
+"""Objects that say how pods belong together: PodGroups, Workloads, and controllers of jobs."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from kube.membership import KINDS, queue_of
+from kube.pods import controller, read_template
+from kube.records import Group, GroupKey, Member
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from specs.importers.fields import Fields
+
+Reader = "Callable[[str, str, Fields], Iterator[Group]]"
+
+
+def pod_group(namespace: str, name: str, obj: Fields) -> Iterator[Group]:
+    """A PodGroup of scheduler-plugins, Volcano or KAI."""
+    spec = obj.map("spec")
+    topology = None
+    for key, required in (("requiredTopologyLevel", True), ("preferredTopologyLevel", False)):
+        level = spec.map("topologyConstraint").text(key)
+        topology = topology or ((level, required) if level else None)
+    yield replace(
+        _group(GroupKey("PodGroup", namespace, name), obj),
+        least=spec.whole("minMember", 1),
+        least_of_role={
+            key.lower(): spec.map("minTaskMember").whole(key, 0)
+            for key in spec.table("minTaskMember")
+        },
+        queue=spec.text("queue") or _queue(obj),
+        priority_class=spec.text("priorityClassName"),
+        topology=topology,
+    )
+
+
+def workload(namespace: str, name: str, obj: Fields) -> Iterator[Group]:
+    """A Workload of Kueue: what a job or a group of pods asks of its queue."""
+    spec = obj.map("spec")
+    true = {
+        condition.text("type")
+        for condition in obj.map("status").maps("conditions")
+        if condition.text("status") == "True"
+    }
+    inactive = spec.has("active") and not spec.flag("active")
+    state = "waits"
+    if "Finished" in true or inactive:
+        state = "held"
+    elif "Admitted" in true:
+        state = "goes"
+    owners = list(obj.map("metadata").maps("ownerReferences"))
+    stands_for = controller(namespace, obj.map("metadata"))
+    if stands_for is None and owners:
+        kind = owners[0].text("kind")
+        # A Workload of a pod group has its pods as owners and bears the name of the group.
+        stands_for = GroupKey(kind, namespace, name if kind == "Pod" else owners[0].text("name"))
+    if stands_for is not None:
+        kind = "PodSet" if stands_for.kind == "Pod" else stands_for.kind
+        stands_for = GroupKey(KINDS.get(kind, kind), namespace, stands_for.name)
+    members, topologies = [], []
+    for pod_set in spec.maps("podSets"):
+        member = _member(pod_set.text("name", "main"), pod_set.whole("count", 1, 0), pod_set)
+        request = pod_set.map("topologyRequest")
+        for key, required in (("required", True), ("preferred", False)):
+            if request.text(key):
+                topologies.append((request.text(key), required))
+        if pod_set.has("minCount"):
+            member = replace(member, least=pod_set.whole("minCount", 1, 0))
+        members.append(member)
+    yield replace(
+        _group(GroupKey("Workload", namespace, name), obj),
+        stands_for=stands_for,
+        members=tuple(members),
+        queue=spec.text("queueName"),
+        priority=spec.whole("priority", 0) if spec.has("priority") else None,
+        priority_class=spec.text("priorityClassName"),
+        topology=topologies[0] if topologies else None,
+        state=state,
+    )
+
+
+def job(namespace: str, name: str, obj: Fields) -> Iterator[Group]:
+    """A Job: a gang if each of its pods does its own part, else pods that work off a queue."""
+    spec = obj.map("spec")
+    parallelism = spec.whole("parallelism", 1, 0)
+    completions = spec.whole("completions", parallelism, 0)
+    count = min(parallelism, completions)
+    indexed = spec.text("completionMode") == "Indexed"
+    member = _member("", count, spec)
+    annotated = obj.map("metadata", "annotations")
+    if annotated.has("kueue.x-k8s.io/job-min-parallelism"):
+        least = annotated.amount("kueue.x-k8s.io/job-min-parallelism")
+        member = replace(member, least=min(count, int(least)))
+    yield replace(
+        _group(GroupKey("Job", namespace, name), obj),
+        members=(member,),
+        state=_state(spec.flag("suspend"), obj),
+        independent=not (indexed and completions <= parallelism),
+    )
+
+
+def job_set(namespace: str, name: str, obj: Fields) -> Iterator[Group]:
+    """A JobSet: all of its Jobs together."""
+    spec = obj.map("spec")
+    members = []
+    for entry in spec.maps("replicatedJobs"):
+        inner = entry.map("template", "spec")
+        pods = min(inner.whole("parallelism", 1, 0), inner.whole("completions", 2**31 - 1, 0))
+        count = pods * entry.whole("replicas", 1, 0, 1_000_000)
+        members.append(_member(entry.text("name").lower(), count, inner))
+    yield replace(
+        _group(GroupKey("JobSet", namespace, name), obj),
+        members=tuple(members),
+        state=_state(spec.flag("suspend"), obj),
+    )
+
+
+def leader_worker_set(namespace: str, name: str, obj: Fields) -> Iterator[Group]:
+    """A LeaderWorkerSet: each of its groups is a gang of a leader and its workers."""
+    spec = obj.map("spec")
+    inner = spec.map("leaderWorkerTemplate")
+    size = inner.whole("size", 1, 1, 1_000_000)
+    leader = "leaderTemplate" if inner.has("leaderTemplate") else "workerTemplate"
+    members = [_member("leader", 1, inner, leader)]
+    if size > 1:
+        members.append(_member("worker", size - 1, inner, "workerTemplate"))
+    for index in range(spec.whole("replicas", 1, 0, 100_000)):
+        key = GroupKey("LeaderWorkerSet", namespace, f"{name}-{index}")
+        yield replace(_group(key, obj), members=tuple(members))
+
+
+def training_job(namespace: str, name: str, obj: Fields) -> Iterator[Group]:
+    """A job of the training operator, or an MPIJob: its replica types are the roles."""
+    spec = obj.map("spec")
+    key = next((key for key in spec.data if str(key).endswith("ReplicaSpecs")), "replicaSpecs")
+    replicas = spec.map(str(key))
+    members = [
+        _member(
+            str(role).lower(), replicas.map(str(role)).whole("replicas", 1, 0), replicas.map(role)
+        )
+        for role in replicas.data
+    ]
+    policy = spec.map("runPolicy")
+    scheduling = policy.map("schedulingPolicy")
+    yield replace(
+        _group(GroupKey("TrainingJob", namespace, name), obj),
+        members=tuple(members),
+        least=scheduling.whole("minAvailable", 1) if scheduling.has("minAvailable") else None,
+        queue=scheduling.text("queue") or _queue(obj),
+        priority_class=scheduling.text("priorityClass"),
+        state=_state(policy.flag("suspend"), obj),
+    )
+
+
+def volcano_job(namespace: str, name: str, obj: Fields) -> Iterator[Group]:
+    """A Job of Volcano: its tasks are the roles."""
+    spec = obj.map("spec")
+    members = []
+    for index, task in enumerate(spec.maps("tasks")):
+        count = task.whole("replicas", 1, 0)
+        member = _member(task.text("name", f"task{index}").lower(), count, task)
+        if task.has("minAvailable"):
+            member = replace(member, least=task.whole("minAvailable", 1, 0))
+        members.append(member)
+    yield replace(
+        _group(GroupKey("VolcanoJob", namespace, name), obj),
+        members=tuple(members),
+        least=spec.whole("minAvailable", 1, 0) if spec.has("minAvailable") else None,
+        queue=spec.text("queue") or _queue(obj),
+        priority_class=spec.text("priorityClassName"),
+    )
+
+
+def _group(key: GroupKey, obj: Fields) -> Group:
+    """What all of them have in common."""
+    return Group(
+        key=key,
+        stands_for=controller(key.namespace, obj.map("metadata")),
+        queue=_queue(obj),
+        created=obj.map("metadata").text("creationTimestamp"),
+    )
+
+
+def _queue(obj: Fields) -> str:
+    meta = obj.map("metadata")
+    return queue_of(meta.table("labels"), meta.annotations())
+
+
+def _member(role: str, count: int, holder: Fields, key: str = "template") -> Member:
+    """The pods of a template in `holder`."""
+    inner = holder.map(key)
+    template = read_template(inner.map("metadata"), inner.map("spec"))
+    return Member(role=role, count=count, least=count, template=template)
+
+
+def _state(suspended: bool, obj: Fields) -> str:
+    """A suspended job waits if a queue is to decide; else somebody stopped it on purpose."""
+    ended = any(
+        condition.text("type") in ("Complete", "Failed", "Completed", "Succeeded")
+        and condition.text("status") == "True"
+        for condition in obj.map("status").maps("conditions")
+    )
+    if ended:
+        return "held"
+    if not suspended:
+        return "goes"
+    return "waits" if _queue(obj) else "held"

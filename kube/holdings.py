@@ -1,0 +1,153 @@
+"""What running pods hold of each node, and which GPUs a node therefore has."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from dataclasses import dataclass, field, replace
+from fractions import Fraction
+from math import ceil
+from typing import TYPE_CHECKING
+
+from kube.devices import Gpus, TooManyGpusError, gpus_of
+from solver.cluster import GPU_MILLI
+from specs.errors import SpecErrors, SpecFault
+from specs.models.quantity import MIB
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from kube.cluster import Cluster
+    from kube.records import Pod
+    from kube.work import Task, Work
+
+
+@dataclass
+class Held:
+    """What running pods hold of one node.
+
+    Parameters
+    ----------
+    units
+        Units of GPU resources.
+    cpu, memory
+        Cores and bytes of pods that are part of the node.
+    shares
+        Mark of the shared GPU, thousandths, and the pod.
+    pods
+        How many there are.
+    """
+
+    units: Counter[str] = field(default_factory=Counter)
+    cpu: Fraction = Fraction(0)
+    memory: Fraction = Fraction(0)
+    shares: list[tuple[str, int, tuple[str, str]]] = field(default_factory=list)
+    pods: int = 0
+
+
+class Holdings:
+    """What running pods hold, by node; `at` has the GPU of each pod that shares one."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self.cluster = cluster
+        self.held: dict[str, Held] = defaultdict(Held)
+        self.at: dict[tuple[str, str], int] = {}
+        self.gpus: dict[str, Gpus] = {}
+
+    def hold(self, running: Sequence[Work]) -> None:
+        """Add up what running work holds."""
+        for work in running:
+            for pod in (pod for task in work.tasks for pod in task.pods):
+                held, requests = self.held[pod.node], pod.template.requests
+                held.pods += 1
+                if self.reserved(pod):
+                    held.cpu += requests.get("cpu", 0)
+                    held.memory += requests.get("memory", 0)
+                    self.cluster.report.assumed.add(
+                        "pods of DaemonSets and of nodes count as reserved"
+                    )
+                elif milli := self.share_on(pod):
+                    held.shares.append((pod.gpu_group, milli, (pod.namespace, pod.name)))
+                else:
+                    for name, units in self.cluster.gpu_units(pod.template, pod.full_name).items():
+                        held.units[name] += units
+                for remark in pod.template.ignored:
+                    if remark.startswith("GPU sharing"):
+                        self.cluster.report.ignored.add(
+                            f"{remark}, of running pods: they may hold more", pod.full_name
+                        )
+                if "resource claims (DRA)" in pod.template.ignored:
+                    self.cluster.report.ignored.add(
+                        "GPUs that running pods hold by resource claims (DRA)", pod.full_name
+                    )
+
+    def reserved(self, pod: Pod) -> bool:
+        """Whether a pod counts as reserved of its node: part of it, and without GPUs."""
+        template = pod.template
+        gpus = any(self.cluster.devices.is_gpu(name) for name in template.requests)
+        return pod.bound and not gpus and not template.share_milli and not template.share_memory
+
+    def share_on(self, pod: Pod) -> int:
+        """Thousandths of a GPU that a running pod holds by annotation, 0 where there is none."""
+        template = pod.template
+        if template.share_milli:
+            return min(template.share_milli, GPU_MILLI)
+        if not template.share_memory:
+            return 0
+        gpus = gpus_of(self.cluster.nodes[pod.node], self.cluster.devices)
+        if not gpus.memory_mib:
+            self.cluster.report.assumed.add(
+                "a share by memory on a GPU of unknown memory is all of it", pod.full_name
+            )
+            return GPU_MILLI
+        wanted = Fraction(template.share_memory * GPU_MILLI, gpus.memory_mib * MIB)
+        return min(ceil(wanted), GPU_MILLI)
+
+    def lay_out(self) -> None:
+        """The GPUs of each node, and which of them pods share by annotation."""
+        faults = []
+        for name, node in self.cluster.nodes.items():
+            held = self.held[name]
+            loads: list[int] = []
+            groups: dict[str, int] = {}
+            for group, milli, pod in sorted(held.shares):
+                at = groups.get(group, -1) if group else _first_with_room(loads, milli)
+                if at < 0 or loads[at] + milli > GPU_MILLI:
+                    at = len(loads)
+                    loads.append(0)
+                if group:
+                    groups[group] = at
+                loads[at] += milli
+                self.at[pod] = at
+            try:
+                gpus = gpus_of(node, self.cluster.devices, held.units, len(loads))
+            except TooManyGpusError as error:
+                faults.append(SpecFault(file="input", path=f"Node {name}", rule=str(error)))
+                continue
+            self.gpus[name] = gpus
+            for remark in gpus.assumed:
+                self.cluster.report.assumed.add(remark, name)
+        if faults:
+            raise SpecErrors(faults)
+
+    def told(self, work: Work) -> Work | None:
+        """The work as the spec tells it: without pods that count as reserved.
+
+        Pods that hold different parts of a GPU are in tasks of their own. None: nothing is left.
+        """
+        tasks: list[Task] = []
+        for task in work.tasks:
+            by_milli: dict[int, list[Pod]] = defaultdict(list)
+            for pod in task.pods:
+                if not self.reserved(pod):
+                    by_milli[self.share_on(pod)].append(pod)
+            for milli, pods in sorted(by_milli.items()):
+                role = task.role if len(by_milli) == 1 else f"{task.role}-{milli}"
+                least = min(task.least, len(pods))
+                tasks.append(
+                    replace(task, role=role, pods=tuple(pods), count=len(pods), least=least)
+                )
+        return replace(work, tasks=tuple(tasks)) if tasks else None
+
+
+def _first_with_room(loads: Sequence[int], milli: int) -> int:
+    return next((at for at, load in enumerate(loads) if load + milli <= GPU_MILLI), -1)

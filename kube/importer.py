@@ -1,0 +1,122 @@
+"""A snapshot of a cluster to a spec, with a report of what was assumed and left out."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from kube.assembly import Assembly
+from kube.cluster import Cluster, ImportOptions
+from kube.holdings import Holdings
+from kube.node_entries import NodeEntries
+from kube.queue_entries import QueueEntries
+from kube.work_entries import WorkEntries
+from specs.importers.writing import flow
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from kube.levels import Levels
+    from kube.records import Node, Pod
+    from kube.snapshot import Snapshot
+    from kube.work import Work
+
+Entry = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Imported:
+    """A spec as text, and which pods are behind its jobs.
+
+    Parameters
+    ----------
+    running
+        Name of each running job to the pods behind its replicas.
+    pending
+        Work that waits, by the name of its job.
+    nodes
+        Nodes by name.
+    levels
+        Levels with their labels.
+    """
+
+    lines: tuple[str, ...]
+    running: Mapping[str, tuple[Pod, ...]]
+    pending: Mapping[str, Work]
+    nodes: Mapping[str, Node]
+    levels: Levels
+
+    @property
+    def text(self) -> str:
+        """The spec."""
+        return "\n".join(self.lines) + "\n"
+
+
+def import_cluster(snapshot: Snapshot, options: ImportOptions | None = None) -> Imported:
+    """The spec of a cluster.
+
+    Raises
+    ------
+    SpecErrors
+        Objects were at fault, or a node has more GPUs than a node can have.
+    """
+    snapshot.check()
+    _drop_strangers(snapshot)
+    cluster = Cluster(snapshot, options or ImportOptions())
+    placed, waiting = Assembly(snapshot).works()
+    holdings = Holdings(cluster)
+    holdings.hold(placed)
+    holdings.lay_out()
+    running = [told for work in placed if (told := holdings.told(work)) is not None]
+    work_entries = WorkEntries(cluster, holdings)
+    entries = [work_entries.running(work) for work in running]
+    answered = [(work, entry) for work in waiting if (entry := work_entries.pending(work))]
+    pending = [work for work, _ in answered]
+    queues = QueueEntries(cluster).entries({work.queue for work in [*running, *pending]})
+    # Last, since only now it is known which labels are asked for.
+    nodes = NodeEntries(cluster, holdings)
+    sections: dict[str, list[Entry]] = {
+        "queues": queues,
+        "running": entries,
+        "jobs": [entry for _, entry in answered],
+    }
+    return Imported(
+        lines=tuple(
+            _lines(cluster, [nodes.entry(node) for node in cluster.nodes.values()], sections)
+        ),
+        running=work_entries.replicas,
+        pending={work.name: work for work in pending},
+        nodes=cluster.nodes,
+        levels=cluster.levels,
+    )
+
+
+def _drop_strangers(snapshot: Snapshot) -> None:
+    """Pods on nodes that are not in the input hold nothing that is."""
+    for key, pod in list(snapshot.pods.items()):
+        if pod.node and pod.node not in snapshot.nodes:
+            snapshot.report.ignored.add("pods on nodes that are not in the input", pod.full_name)
+            del snapshot.pods[key]
+        elif pod.leaving:
+            snapshot.report.assumed.add("pods that are terminating still hold what they have")
+
+
+def _lines(
+    cluster: Cluster, nodes: list[Entry], sections: Mapping[str, list[Entry]]
+) -> Iterator[str]:
+    yield "# Imported from Kubernetes. Indices of GPUs are not in its API: they are assumed."
+    for choice, name in cluster.marks.choices.items():
+        words = str(choice).encode("ascii", "backslashreplace").decode()
+        yield f"# {name}: {words if len(words) < 300 else words[:299] + '...'}"
+    yield "cluster:"
+    yield "  name: kubernetes"
+    if cluster.levels.keys:
+        yield "  " + flow({"levels": tuple(cluster.levels.keys)})[1:-1]
+    yield "  nodes:"
+    for node in nodes:
+        yield f"    - {flow(node)}"
+    for name, entries in sections.items():
+        if entries:
+            yield f"{name}:"
+            for entry in entries:
+                yield f"  - {flow(entry)}"

@@ -1,0 +1,222 @@
+"""Pods and pod templates to records: what they ask for, where they may run, whose they are."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from kube.membership import membership, queue_of
+from kube.nodes import REPEATED
+from kube.records import GroupKey, Pod, Template, Toleration
+from kube.requests import pod_requests
+from kube.selectors import read_choice
+from specs.models.quantity import MIB
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from specs.importers.fields import Fields
+
+RESERVATIONS = ("kai-resource-reservation", "runai-reservation")
+"""Namespaces of pods that hold a GPU in the name of those who share it."""
+
+REQUIRED_TOPOLOGY = (
+    "kueue.x-k8s.io/podset-required-topology",
+    "kai.scheduler/topology-required-placement",
+    "leaderworkerset.sigs.k8s.io/exclusive-topology",
+)
+PREFERRED_TOPOLOGY = (
+    "kueue.x-k8s.io/podset-preferred-topology",
+    "kai.scheduler/topology-preferred-placement",
+)
+EXCLUSIVE = (
+    "alpha.jobset.sigs.k8s.io/exclusive-topology",
+    "leaderworkerset.sigs.k8s.io/exclusive-topology",
+)
+FRACTION, FRACTION_MEMORY = "gpu-fraction", "gpu-memory"
+OTHER_FRACTIONS = ("gpu-fraction-num-devices", "gpu-index", "hami.io/vgpu-mode")
+
+
+def read_pod(namespace: str, name: str, obj: Fields) -> Pod | None:
+    """The record of a pod; None for one that has ended, or leaves before it had a node.
+
+    Raises
+    ------
+    ObjectFault
+        A field has the wrong type.
+    """
+    meta, spec, status = obj.map("metadata"), obj.map("spec"), obj.map("status")
+    node = spec.text("nodeName")
+    leaving = meta.has("deletionTimestamp")
+    if status.text("phase") in ("Succeeded", "Failed") or (leaving and not node):
+        return None
+    labels, annotations = meta.table("labels"), meta.annotations()
+    owner = controller(namespace, meta)
+    member = membership(namespace, name, labels, annotations, owner)
+    template = read_template(meta, spec, status if node else None)
+    if namespace in RESERVATIONS:
+        template = without_devices(template)
+    bound = owner is not None and owner.kind in ("DaemonSet", "Node")
+    return Pod(
+        namespace=namespace,
+        name=name,
+        node=node,
+        template=template,
+        group=member.group,
+        role=member.role,
+        order=member.order,
+        independent=member.independent,
+        queue=queue_of(labels, annotations),
+        created=meta.text("creationTimestamp"),
+        owner=owner,
+        gates=tuple(gate.text("name") for gate in spec.maps("schedulingGates")),
+        gpu_group=labels.get("runai-gpu-group", ""),
+        bound=bound or "kubernetes.io/config.mirror" in annotations,
+        owned=owner is not None,
+        leaving=leaving,
+        uid=meta.text("uid"),
+    )
+
+
+def controller(namespace: str, meta: Fields) -> GroupKey | None:
+    """The object that made this one and would make it anew."""
+    for reference in meta.maps("ownerReferences"):
+        if reference.flag("controller"):
+            return GroupKey(reference.text("kind"), namespace, reference.text("name"))
+    return None
+
+
+def read_template(meta: Fields, spec: Fields, status: Fields | None = None) -> Template:
+    """What a pod, or a pod of this template, asks for.
+
+    Raises
+    ------
+    ObjectFault
+        A field has the wrong type.
+    """
+    labels, annotations = meta.table("labels"), meta.annotations()
+    topology = _topology(annotations)
+    spread: str | None = None
+    ignored = list(_ignored(spec, annotations))
+    for kind in ("podAffinity", "podAntiAffinity"):
+        rules = spec.map("affinity", kind)
+        for rule in rules.maps("requiredDuringSchedulingIgnoredDuringExecution"):
+            key, own = rule.text("topologyKey"), _selects(rule, labels)
+            if own and kind == "podAffinity" and topology is None:
+                topology = (key, True)
+            elif own and kind == "podAntiAffinity" and spread is None:
+                spread = key
+            else:
+                word = "pod affinity" if kind == "podAffinity" else "pod anti-affinity"
+                ignored.append(f"{word} to other pods")
+        if rules.has("preferredDuringSchedulingIgnoredDuringExecution"):
+            ignored.append("preferred pod affinity or anti-affinity")
+    tolerations, left_out = _tolerations(spec)
+    if left_out:
+        ignored.append("tolerations that compare numbers, or values of every key")
+    share_milli, share_memory = _share(annotations, meta)
+    return Template(
+        requests=pod_requests(spec, status),
+        choice=read_choice(spec),
+        tolerations=tolerations,
+        share_milli=share_milli,
+        share_memory=share_memory,
+        topology=topology,
+        spread=spread,
+        ignored=tuple(dict.fromkeys(ignored)),
+        priority=spec.whole("priority", 0) if spec.has("priority") else None,
+        priority_class=spec.text("priorityClassName"),
+    )
+
+
+def without_devices(template: Template) -> Template:
+    """The template without its devices: somebody else is said to hold them."""
+    kept = {name: amount for name, amount in template.requests.items() if "/" not in name}
+    return Template(requests=kept, choice=template.choice, tolerations=template.tolerations)
+
+
+def _topology(annotations: Mapping[str, str]) -> tuple[str, bool] | None:
+    for keys, required in ((REQUIRED_TOPOLOGY, True), (PREFERRED_TOPOLOGY, False)):
+        for key in keys:
+            if annotations.get(key):
+                return annotations[key], required
+    return None
+
+
+def _share(annotations: Mapping[str, str], meta: Fields) -> tuple[int, int]:
+    """Thousandths of a GPU, or bytes of its memory, that annotations ask for."""
+    inner = meta.map("annotations")
+    if annotations.get(FRACTION):
+        amount = inner.amount(FRACTION)
+        if amount > 1:
+            raise inner.fault(FRACTION, "a share is at most 1", annotations[FRACTION])
+        return -(-amount.numerator * 1000 // amount.denominator), 0
+    if annotations.get(FRACTION_MEMORY):
+        mib = inner.amount(FRACTION_MEMORY)
+        return 0, int(-(-mib // 1)) * MIB
+    return 0, 0
+
+
+def _selects(rule: Fields, labels: Mapping[str, str]) -> bool:
+    """Whether a rule is about pods like this one."""
+    selector = rule.map("labelSelector")
+    if not selector or rule.has("namespaces") or rule.has("namespaceSelector"):
+        return False
+    if any(labels.get(key) != value for key, value in selector.table("matchLabels").items()):
+        return False
+    for need in selector.maps("matchExpressions"):
+        value, values = labels.get(need.text("key")), need.words("values")
+        holds = {
+            "In": value in values,
+            "NotIn": value not in values,
+            "Exists": value is not None,
+            "DoesNotExist": value is None,
+        }
+        if not holds.get(need.text("operator"), False):
+            return False
+    return True
+
+
+def _tolerations(spec: Fields) -> tuple[tuple[Toleration, ...], bool]:
+    found, left_out = [], False
+    for entry in spec.maps("tolerations"):
+        operator, key = entry.text("operator") or "Equal", entry.text("key")
+        effect = entry.text("effect")
+        known = operator in ("Equal", "Exists") and effect in (
+            "",
+            "NoSchedule",
+            "PreferNoSchedule",
+            "NoExecute",
+        )
+        if not known or (operator == "Equal" and not key):
+            left_out = True
+            continue
+        if key in REPEATED:
+            continue  # the nodes of the spec have no such taints
+        value = entry.text("value") if operator == "Equal" else ""
+        found.append(Toleration(key, operator, value, effect))
+    return tuple(dict.fromkeys(found)), left_out
+
+
+def _ignored(spec: Fields, annotations: Mapping[str, str]) -> Iterator[str]:
+    """Features that bear on the place of a pod and that a spec has no word for."""
+    if spec.map("affinity", "nodeAffinity").has("preferredDuringSchedulingIgnoredDuringExecution"):
+        yield "preferred node affinity"
+    for rule in spec.maps("topologySpreadConstraints"):
+        hard = rule.text("whenUnsatisfiable") != "ScheduleAnyway"
+        yield "topology spread constraints" + ("" if hard else " (soft)")
+    for volume in spec.maps("volumes"):
+        if volume.has("persistentVolumeClaim") or volume.has("ephemeral"):
+            yield "persistent volumes, which may bind a pod to a zone or node"
+    if spec.has("resourceClaims"):
+        yield "resource claims (DRA)"
+    if spec.has("workloadRef") or spec.has("schedulingGroup"):
+        yield "gangs of scheduling.k8s.io"
+    if spec.text("preemptionPolicy") == "Never":
+        yield "preemptionPolicy Never"
+    for container in spec.maps("containers"):
+        if any(port.has("hostPort") for port in container.maps("ports")):
+            yield "host ports"
+    if any(key in annotations for key in OTHER_FRACTIONS):
+        yield "GPU sharing annotations other than gpu-fraction and gpu-memory"
+    if any(key in annotations for key in EXCLUSIVE):
+        yield "exclusive topology: others kept away"

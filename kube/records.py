@@ -1,0 +1,180 @@
+"""What is kept of API objects: small frozen records, so that large clusters fit into memory."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, NamedTuple
+
+from kube.selectors import NodeChoice
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from fractions import Fraction
+
+
+class GroupKey(NamedTuple):
+    """What pods belong to: the kind, namespace and name of the object that holds them together."""
+
+    kind: str
+    namespace: str
+    name: str
+
+    def __str__(self) -> str:
+        return f"{self.namespace}/{self.name}"
+
+
+class Toleration(NamedTuple):
+    """A taint that does not matter, as the API has it."""
+
+    key: str
+    operator: str
+    value: str
+    effect: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Node:
+    """A node. `ready` None: it does not say."""
+
+    name: str
+    capacity: Mapping[str, Fraction]
+    allocatable: Mapping[str, Fraction]
+    labels: Mapping[str, str]
+    taints: tuple[tuple[str, str, str], ...]
+    cordoned: bool
+    ready: bool | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Template:
+    """What one pod asks for: of a pod, or of the pods that a controller will make.
+
+    Parameters
+    ----------
+    requests
+        Effective requests by resource.
+    share_milli, share_memory
+        Part of a GPU that annotations ask for: thousandths, or bytes of its memory.
+    topology
+        Key of a topology label that the pods share a value of, and whether they must.
+    spread
+        Key of a label that no two pods share a value of (own anti-affinity).
+    ignored
+        What the pod asks of its place that a spec cannot say.
+    """
+
+    requests: Mapping[str, Fraction]
+    choice: NodeChoice = field(default_factory=NodeChoice)
+    tolerations: tuple[Toleration, ...] = ()
+    share_milli: int = 0
+    share_memory: int = 0
+    topology: tuple[str, bool] | None = None
+    spread: str | None = None
+    ignored: tuple[str, ...] = ()
+    priority: int | None = None
+    priority_class: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pod:
+    """A pod that counts: on a node and not ended, or not on a node and not leaving.
+
+    Parameters
+    ----------
+    node
+        Where it is; empty while it waits.
+    gates
+        Scheduling gates that hold it back.
+    group, role, order
+        What it belongs to, the kind of member it is there, its place among those.
+    independent
+        Whether its peers do without it, as far as the pod itself tells.
+    gpu_group
+        Mark of the GPU that it shares with others that have the same mark.
+    bound
+        Whether it is part of its node: a DaemonSet's or the kubelet's own.
+    owned
+        Whether a controller would make it anew.
+    uid
+        What tells it from a later pod of the same name.
+    """
+
+    namespace: str
+    name: str
+    node: str
+    template: Template
+    group: GroupKey
+    role: str
+    order: int
+    independent: bool
+    queue: str
+    created: str
+    owner: GroupKey | None = None
+    gates: tuple[str, ...] = ()
+    gpu_group: str = ""
+    bound: bool = False
+    owned: bool = False
+    leaving: bool = False
+    uid: str = ""
+
+    @property
+    def full_name(self) -> str:
+        """Namespace and name."""
+        return f"{self.namespace}/{self.name}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Member:
+    """Pods of one role that a controller wants: `least` of them at the least."""
+
+    role: str
+    count: int
+    least: int
+    template: Template
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Group:
+    """An object that says how pods belong together: a gang, a queue, a priority.
+
+    Parameters
+    ----------
+    key
+        The object.
+    stands_for
+        The object whose pods these are, where it is another one (the Job of a Workload).
+    least
+        How many pods start together; None: it does not say.
+    members
+        Pods it is about, where it has their templates.
+    state
+        ``waits`` for a queue's decision, ``goes`` (its pods are, or will be, made), or
+        ``held`` (suspended, inactive, ended).
+    """
+
+    key: GroupKey
+    stands_for: GroupKey | None = None
+    least: int | None = None
+    least_of_role: Mapping[str, int] = field(default_factory=dict)
+    members: tuple[Member, ...] = ()
+    queue: str = ""
+    priority: int | None = None
+    priority_class: str = ""
+    topology: tuple[str, bool] | None = None
+    state: str = "goes"
+    independent: bool = False
+    created: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Queue:
+    """A tenant's queue, in amounts by resource; and what of it a spec cannot say."""
+
+    name: str
+    parent: str = ""
+    weight: Fraction | None = None
+    priority: int = 0
+    quota: Mapping[str, Fraction] = field(default_factory=dict)
+    limit: Mapping[str, Fraction] = field(default_factory=dict)
+    held: bool = False
+    remarks: tuple[str, ...] = ()

@@ -1,0 +1,160 @@
+"""Objects of a cluster put together: each kind read by its reader, faults gathered."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from kube import groups
+from kube.nodes import read_node
+from kube.pods import read_pod
+from kube.queues import cluster_queue, cohort, kai_queue, local_queue, volcano_queue
+from specs.errors import SpecErrors, SpecFault
+from specs.importers.fields import Fields, ObjectFault, Place
+from specs.importers.report import ImportReport
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Mapping
+
+    from kube.reading import Found
+    from kube.records import Group, GroupKey, Node, Pod, Queue
+
+MAX_FAULTS = 100
+"""Faults that are told; a file that has more is not what it should be."""
+
+GROUPS: Mapping[tuple[str, str], Callable[[str, str, Fields], Iterator[Group]]] = {
+    ("batch", "Job"): groups.job,
+    ("batch.volcano.sh", "Job"): groups.volcano_job,
+    ("jobset.x-k8s.io", "JobSet"): groups.job_set,
+    ("leaderworkerset.x-k8s.io", "LeaderWorkerSet"): groups.leader_worker_set,
+    ("kueue.x-k8s.io", "Workload"): groups.workload,
+    ("scheduling.x-k8s.io", "PodGroup"): groups.pod_group,
+    ("scheduling.sigs.k8s.io", "PodGroup"): groups.pod_group,
+    ("scheduling.volcano.sh", "PodGroup"): groups.pod_group,
+    ("scheduling.run.ai", "PodGroup"): groups.pod_group,
+    **{
+        ("kubeflow.org", kind): groups.training_job
+        for kind in ("PyTorchJob", "TFJob", "MPIJob", "XGBoostJob", "PaddleJob", "JAXJob")
+    },
+}
+QUEUES: Mapping[tuple[str, str], Callable[[str, Fields], Queue]] = {
+    ("kueue.x-k8s.io", "ClusterQueue"): cluster_queue,
+    ("kueue.x-k8s.io", "Cohort"): cohort,
+    ("scheduling.volcano.sh", "Queue"): volcano_queue,
+    ("scheduling.run.ai", "Queue"): kai_queue,
+}
+TOPOLOGIES = (("kueue.x-k8s.io", "Topology"), ("kai.scheduler", "Topology"))
+NOT_USED = {
+    ("kueue.x-k8s.io", "ResourceFlavor"): "node labels and taints of ResourceFlavors",
+    ("policy", "PodDisruptionBudget"): "PodDisruptionBudgets",
+}
+
+
+@dataclass
+class Snapshot:
+    """A cluster as its objects say it is.
+
+    Parameters
+    ----------
+    local_queues
+        Namespace and name of a LocalQueue to its ClusterQueue.
+    priority_classes
+        Value of each class; that of the name ``""`` is the default.
+    topology_keys
+        Labels of the levels of Topology objects, outermost first.
+    """
+
+    nodes: dict[str, Node] = field(default_factory=dict)
+    pods: dict[tuple[str, str], Pod] = field(default_factory=dict)
+    groups: dict[GroupKey, Group] = field(default_factory=dict)
+    queues: dict[str, Queue] = field(default_factory=dict)
+    local_queues: dict[tuple[str, str], str] = field(default_factory=dict)
+    priority_classes: dict[str, int] = field(default_factory=dict)
+    topology_keys: list[str] = field(default_factory=list)
+    report: ImportReport = field(default_factory=ImportReport)
+    _faults: list[SpecFault] = field(default_factory=list)
+    _seen: set[tuple[str, ...]] = field(default_factory=set)
+
+    def add_all(self, objects: Iterable[Found]) -> None:
+        """Take objects in.
+
+        Raises
+        ------
+        SpecErrors
+            The file cannot be read, or more than a hundred objects are none of the API's.
+        """
+        for found in objects:
+            try:
+                self._add(found.data, found.place)
+            except ObjectFault as error:
+                self._faults.append(error.fault)
+                if len(self._faults) >= MAX_FAULTS:
+                    break
+        if len(self._faults) >= MAX_FAULTS:
+            raise SpecErrors(self._faults)
+
+    def check(self) -> None:
+        """Raise what was wrong with objects, all of it.
+
+        Raises
+        ------
+        SpecErrors
+            Some object is none of the API's, or there is no node.
+        """
+        if self._faults:
+            raise SpecErrors(self._faults)
+        if not self.nodes:
+            hint = "Use: kubectl get nodes,pods -A -o json"
+            raise SpecErrors([SpecFault(file="input", rule="there is no Node in it", hint=hint)])
+
+    def _add(self, data: Any, place: Place) -> None:  # noqa: ANN401
+        top = Fields(data, place, "object")
+        kind = top.text("kind")
+        if not kind:
+            raise top.fault("kind", "an object of the API has a kind", hint="Is it such an object?")
+        group = top.text("apiVersion").rpartition("/")[0]
+        meta = Fields(top.data.get("metadata"), place, f"{kind}.metadata")
+        name, namespace = meta.name("name"), meta.name("namespace", "default")
+        full_name = f"{namespace}/{name}" if meta.has("namespace") else name
+        obj = Fields(data, place, f"{kind} {full_name}")
+        identity = (group, kind, namespace, name)
+        if identity in self._seen:
+            remark = f"{kind} objects that came twice: the last one counts"
+            self.report.ignored.add(remark, full_name)
+        else:
+            self._seen.add(identity)
+            self.report.read.add(_plural(kind))
+        self._read((group, kind), namespace, name, obj)
+
+    def _read(self, kind: tuple[str, str], namespace: str, name: str, obj: Fields) -> None:
+        if kind == ("", "Pod"):
+            pod = read_pod(namespace, name, obj)
+            self.pods.pop((namespace, name), None)
+            if pod is not None:
+                self.pods[namespace, name] = pod
+            else:
+                self.report.ignored.add("pods that have ended")
+        elif kind == ("", "Node"):
+            self.nodes[name] = read_node(name, obj)
+        elif kind in GROUPS:
+            for group in GROUPS[kind](namespace, name, obj):
+                self.groups[group.key] = group
+        elif kind in QUEUES:
+            self.queues[name] = QUEUES[kind](name, obj)
+        elif kind == ("kueue.x-k8s.io", "LocalQueue"):
+            key, cluster = local_queue(namespace, name, obj)
+            self.local_queues[key] = cluster
+        elif kind == ("scheduling.k8s.io", "PriorityClass"):
+            self.priority_classes[name] = obj.whole("value", 0)
+            if obj.flag("globalDefault"):
+                self.priority_classes[""] = obj.whole("value", 0)
+        elif kind in TOPOLOGIES:
+            keys = [level.text("nodeLabel") for level in obj.map("spec").maps("levels")]
+            self.topology_keys += [key for key in keys if key and key not in self.topology_keys]
+        else:
+            self.report.ignored.add(NOT_USED.get(kind, f"objects of kind {kind[1]}"), name)
+
+
+def _plural(kind: str) -> str:
+    word = kind.lower() if kind in ("Node", "Pod") else kind
+    return f"{word}es" if word.endswith("s") else f"{word}s"

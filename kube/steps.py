@@ -1,0 +1,244 @@
+"""A plan as steps that realise it on the cluster it was made for: each with its file to review.
+
+In this order, where they are needed: nodes that pods are evicted from are cordoned, so that
+nothing else takes the room; pods are evicted through the Eviction API, which respects
+PodDisruptionBudgets; when they are gone, waiting pods are bound to their nodes, as a scheduler
+would do it, or, where scheduling gates still hold them, pinned to them; the cordons are taken back;
+gates are lifted. Suspended Jobs get the nodes of the plan as node affinity of their template.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from kube.labels import HOSTNAME
+from specs.errors import SpecErrors, SpecFault
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from kube.importer import Imported
+    from kube.records import Pod
+    from kube.work import Task, Work
+    from solver.solution import Plan
+
+MERGE_PATCH = "application/merge-patch+json"
+KUEUE = "kueue.x-k8s.io/"
+Body = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Step:
+    """One request to the API.
+
+    Parameters
+    ----------
+    action
+        ``cordon``, ``evict``, ``wait``, ``bind``, ``pin``, ``uncordon``, ``lift`` or ``steer``.
+    kind, namespace, name
+        The object that it is about; nodes have no namespace.
+    body
+        What is sent; None for ``wait``.
+    text
+        The step for people.
+    """
+
+    action: str
+    kind: str
+    name: str
+    namespace: str = ""
+    body: Body | None = None
+    text: str
+
+
+@dataclass
+class Steps:
+    """The steps of a plan, and what of it they cannot bring about."""
+
+    steps: list[Step] = field(default_factory=list)
+    remarks: list[str] = field(default_factory=list)
+
+
+def plan_steps(plan: Plan, imported: Imported) -> Steps:
+    """Steps that realise a plan.
+
+    Parameters
+    ----------
+    imported
+        The objects that the plan was made from, imported again.
+
+    Raises
+    ------
+    SpecErrors
+        The plan names jobs, replicas or nodes that the objects do not have.
+    """
+    _check(plan, imported)
+    found = Steps()
+    evicted = _evicted(plan, imported, found)
+    nodes = sorted({pod.node for pod in evicted})
+    closed = [name for name in nodes if not imported.nodes[name].cordoned]
+    found.steps += [_cordon(name, True) for name in closed]
+    found.steps += [_eviction(pod) for pod in evicted]
+    found.steps += [_wait(pod) for pod in evicted]
+    lifts: list[Step] = []
+    for job, places in plan.by_job.items():
+        work = imported.pending[job]
+        for task in work.tasks:
+            at = {place.replica: place.node for place in places if place.role == task.role}
+            _start(work, task, at, imported, found, lifts)
+    found.steps += [_cordon(name, False) for name in closed]
+    found.steps += lifts
+    return found
+
+
+def _check(plan: Plan, imported: Imported) -> None:
+    """The plan and the objects are of the same cluster at the same time."""
+    faults = []
+
+    def fault(path: str, rule: str) -> None:
+        hint = "Export with the objects that the spec was imported from"
+        faults.append(SpecFault(file="plan", path=path, rule=rule, hint=hint))
+
+    for place in plan.placements:
+        work = imported.pending.get(place.job)
+        tasks = {task.role: task for task in work.tasks} if work else {}
+        if work is None:
+            fault(f"placements[{place.job}]", "no pending job of the objects has this name")
+        elif place.role not in tasks or place.replica >= tasks[place.role].count:
+            fault(f"placements[{place.job}]", f"the job has no {place.role} {place.replica}")
+        elif place.node not in imported.nodes:
+            fault(f"placements[{place.job}].node", f"no node is named {place.node}")
+    for job, replicas in plan.displaced.items():
+        if max(replicas) >= len(imported.running.get(job, ())):
+            rule = f"no running job of the objects has this name and replica {max(replicas)}"
+            fault(f"evictions[{job}]", rule)
+    if faults:
+        raise SpecErrors(faults)
+
+
+# Making room
+
+
+def _evicted(plan: Plan, imported: Imported, found: Steps) -> list[Pod]:
+    """Pods that are stopped, each once, in the order of the plan."""
+    pods = [imported.running[e.job][replica] for e in plan.evictions for replica in e.replicas]
+    for move in plan.moves:
+        pod = imported.running[move.job][move.replica]
+        pods.append(pod)
+        found.remarks.append(
+            f"{pod.full_name} moves to {move.node}: it is evicted here; the pod that its "
+            "controller makes in its place is placed by a plan of the next import"
+        )
+    unique = {pod.full_name: pod for pod in pods}
+    for pod in unique.values():
+        if not pod.owned:
+            found.remarks.append(f"{pod.full_name} has no controller: nothing makes it anew")
+    return list(unique.values())
+
+
+def _cordon(name: str, closed: bool) -> Step:
+    return Step(
+        action="cordon" if closed else "uncordon",
+        kind="Node",
+        name=name,
+        body={"spec": {"unschedulable": closed or None}},
+        text=f"{'cordon' if closed else 'uncordon'} node {name}",
+    )
+
+
+def _meta(pod: Pod) -> Body:
+    return {"name": pod.name, "namespace": pod.namespace}
+
+
+def _eviction(pod: Pod) -> Step:
+    body: Body = {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": _meta(pod)}
+    if pod.uid:
+        body["deleteOptions"] = {"preconditions": {"uid": pod.uid}}
+    text = f"evict pod {pod.full_name} from {pod.node}"
+    return _about(pod, "evict", body, text)
+
+
+def _wait(pod: Pod) -> Step:
+    return _about(pod, "wait", None, f"wait until pod {pod.full_name} is gone")
+
+
+def _about(pod: Pod, action: str, body: Body | None, text: str) -> Step:
+    return Step(
+        action=action, kind="Pod", namespace=pod.namespace, name=pod.name, body=body, text=text
+    )
+
+
+# Starting
+
+
+def _start(
+    work: Work,
+    task: Task,
+    at: Mapping[int, str],
+    imported: Imported,
+    found: Steps,
+    lifts: list[Step],
+) -> None:
+    for replica, node in sorted(at.items()):
+        if replica >= len(task.pods):
+            continue
+        pod = task.pods[replica]
+        if not pod.gates:
+            found.steps.append(_binding(pod, node))
+            continue
+        hostname = imported.nodes[node].labels.get(HOSTNAME)
+        if hostname is None:
+            found.remarks.append(f"{node} has no label {HOSTNAME}: {pod.full_name} is not pinned")
+            continue
+        body: Body = {"spec": {"nodeSelector": {HOSTNAME: hostname}}}
+        found.steps.append(_about(pod, "pin", body, f"pin pod {pod.full_name} to {node}"))
+        kept = [gate for gate in pod.gates if gate.startswith(KUEUE)]
+        if kept:
+            found.remarks.append(f"{pod.full_name}: Kueue lifts its own gate when it admits it")
+        if len(kept) < len(pod.gates):
+            gates = [{"name": gate} for gate in kept] or None
+            text = f"lift the scheduling gates of pod {pod.full_name}"
+            lifts.append(_about(pod, "lift", {"spec": {"schedulingGates": gates}}, text))
+    to_be_made = sorted({node for replica, node in at.items() if replica >= len(task.pods)})
+    if to_be_made:
+        _steer(work, task, to_be_made, imported, found)
+
+
+def _binding(pod: Pod, node: str) -> Step:
+    meta = _meta(pod) | ({"uid": pod.uid} if pod.uid else {})
+    body = {
+        "apiVersion": "v1",
+        "kind": "Binding",
+        "metadata": meta,
+        "target": {"apiVersion": "v1", "kind": "Node", "name": node},
+    }
+    return _about(pod, "bind", body, f"bind pod {pod.full_name} to {node}")
+
+
+def _steer(work: Work, task: Task, nodes: list[str], imported: Imported, found: Steps) -> None:
+    """Pods that are still to be made: their template learns the nodes of the plan."""
+    key = work.key
+    names = ", ".join(nodes[:8]) + (", …" if len(nodes) > 8 else "")
+    if work.source is None or key.kind != "Job" or task.template.choice.terms is not None:
+        found.remarks.append(f"{work.name}: pods to be made belong on {names}; set it by hand")
+        return
+    hosts = [imported.nodes[node].labels.get(HOSTNAME, node) for node in nodes]
+    rule = {
+        "nodeSelectorTerms": [
+            {"matchExpressions": [{"key": HOSTNAME, "operator": "In", "values": hosts}]}
+        ]
+    }
+    affinity = {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": rule}}
+    body: Body = {"spec": {"template": {"spec": {"affinity": affinity}}}}
+    found.steps.append(
+        Step(
+            action="steer",
+            kind="Job",
+            namespace=key.namespace,
+            name=key.name,
+            body=body,
+            text=f"steer the pods of Job {key} to {names}",
+        )
+    )
+    found.remarks.append(f"{work.name}: its queue still decides when it is admitted")

@@ -1,0 +1,289 @@
+"""``squeue --json`` to records. Versions differ: numbers may be bare or ``{set, number}``."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any
+
+from specs.errors import SpecErrors, SpecFault
+from specs.importers.fields import Fields, ObjectFault, Place
+from specs.importers.slurm.hostlist import HostlistError, hosts
+from specs.importers.slurm.nodes import gres, total
+from specs.models.quantity import MIB, QuantityError, parse_quantity
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+_INDICES = re.compile(r"gpu(?::[A-Za-z][\w.+-]*)?:\d+\(IDX:([\d,-]+)\)", re.ASCII)
+_TASKS = re.compile(r"[\d,:%-]+", re.ASCII)
+RUNNING = frozenset(("RUNNING", "COMPLETING", "CONFIGURING", "SUSPENDED", "STAGE_OUT", "SIGNALING"))
+MAX_TASKS = 100_000
+MAX_INFINITE = 0xFFFFFFFE
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OnNode:
+    """What a job holds of one node; `gpus` None where only a count is known."""
+
+    name: str
+    cpus: Fraction
+    memory_mib: Fraction
+    count: int
+    gpus: tuple[int, ...] | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SlurmJob:
+    """A job that runs or waits.
+
+    Parameters
+    ----------
+    replicas, per
+        How many alike parts it has, and what each is on: a ``node`` of its own, or a ``task``.
+    gpu_types
+        Types that it asks for, empty: any.
+    copies
+        Tasks of an array that this entry stands for.
+    held
+        Why it cannot start, whatever is free; empty where it can.
+    unsaid
+        What it asks for that a spec has no word for.
+    """
+
+    id: str
+    name: str
+    queue: str
+    running: bool
+    priority: int
+    submitted_s: int
+    replicas: int
+    per: str
+    gpus: int
+    gpu_types: tuple[str, ...]
+    cpu: Fraction
+    memory_mib: Fraction
+    partitions: tuple[str, ...]
+    features: str
+    required: tuple[str, ...]
+    excluded: tuple[str, ...]
+    copies: int = 1
+    held: str = ""
+    on: tuple[OnNode, ...] = ()
+    ends_in_s: int | None = None
+    unsaid: tuple[str, ...] = ()
+
+
+def read_jobs(text: str, file: str) -> tuple[SlurmJob, ...]:
+    """Jobs of ``squeue --json`` that run or wait, in its order.
+
+    Raises
+    ------
+    SpecErrors
+        The text is no JSON, or fields have the wrong type; all jobs at fault at once.
+    """
+    try:
+        document = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        line = error.lineno if isinstance(error, json.JSONDecodeError) else 1
+        hint = "Write it with: squeue --json"
+        raise SpecErrors([SpecFault(file=file, line=line, rule="no JSON", hint=hint)]) from error
+    faults: list[SpecFault] = []
+    jobs: list[SlurmJob] = []
+    try:
+        top = Fields(document, Place(file, 1), "squeue")
+        entries = list(top.maps("jobs"))
+        now = _number(top, "last_update")
+    except ObjectFault as error:
+        raise SpecErrors([error.fault]) from error
+    for entry in entries:
+        try:
+            job = _job(entry, now)
+        except ObjectFault as error:
+            faults.append(error.fault)
+        else:
+            jobs += [job] if job is not None else []
+    if faults:
+        raise SpecErrors(faults[:100])
+    return tuple(jobs)
+
+
+def _job(entry: Fields, now: int | None) -> SlurmJob | None:
+    states = {entry.text("job_state")} if isinstance(entry.data.get("job_state"), str) else set()
+    states = states or set(entry.words("job_state"))
+    running = bool(states & RUNNING)
+    if not running and "PENDING" not in states:
+        return None
+    number = str(_number(entry, "job_id") or 0)
+    array, task = _number(entry, "array_job_id"), _number(entry, "array_task_id")
+    job_id = f"{array}_{task}" if array and task is not None else number
+    nodes = max(1, _number(entry, "node_count") or 1)
+    tres = _tres(entry, "tres_alloc_str" if running else "tres_req_str")
+    per, replicas, gpus, types = _gpus(entry, nodes, tres)
+    end = _number(entry, "end_time")
+    return SlurmJob(
+        id=job_id,
+        name=entry.text("name"),
+        queue=entry.text("account"),
+        running=running,
+        priority=_number(entry, "priority") or 0,
+        submitted_s=_number(entry, "submit_time") or 0,
+        replicas=replicas,
+        per=per,
+        gpus=gpus,
+        gpu_types=types,
+        cpu=tres.get("cpu", Fraction(_number(entry, "cpus") or 0)) / replicas,
+        memory_mib=tres.get("mem", Fraction(0)) / MIB / replicas,
+        partitions=tuple(part for part in entry.text("partition").split(",") if part),
+        features=entry.text("features"),
+        required=_hosts(entry, "required_nodes"),
+        excluded=_hosts(entry, "excluded_nodes"),
+        copies=1 if running else _copies(entry),
+        held=_held(entry),
+        on=tuple(_held_by_node(entry, tres)) if running else (),
+        ends_in_s=end - now if running and end and now and now < end < MAX_INFINITE else None,
+        unsaid=tuple(_unsaid(entry)),
+    )
+
+
+def _gpus(
+    entry: Fields, nodes: int, tres: dict[str, Fraction]
+) -> tuple[str, int, int, tuple[str, ...]]:
+    """Kind and number of alike parts, GPUs of each, and their types."""
+    tasks = _number(entry, "tasks") or 1
+    for key, per, replicas in (("tres_per_task", "task", tasks), ("tres_per_node", "node", nodes)):
+        found, _ = gres(entry.text(key).replace("gpu=", "gpu:"))
+        if found:
+            types = tuple(sorted({name for name, _ in found if name}))
+            return per, max(1, replicas), total(found), types
+    whole = tres.get("gres/gpu", Fraction(0))
+    types = tuple(
+        sorted(key.removeprefix("gres/gpu:") for key in tres if key.startswith("gres/gpu:"))
+    )
+    return "node", nodes, int(-(-whole // nodes)), types
+
+
+def _held_by_node(entry: Fields, tres: dict[str, Fraction]) -> Iterator[OnNode]:
+    """What a running job holds of each node: by its own word, else evenly."""
+    names = _hosts(entry, "nodes")
+    resources = entry.map("job_resources")
+    told: dict[str, tuple[Fraction, Fraction]] = {}
+    inner = resources.data.get("nodes")
+    if isinstance(inner, dict):
+        for part in resources.map("nodes").maps("allocation"):
+            cpus = _number(part.map("cpus"), "count") or 0
+            memory = _number(part.map("memory"), "allocated") or 0
+            told[part.text("name")] = (Fraction(cpus), Fraction(memory))
+    else:
+        for part in resources.maps("allocated_nodes"):
+            cpus = _number(part, "cpus_used") or _number(part, "cpus") or 0
+            memory = _number(part, "memory_allocated") or 0
+            told[part.text("nodename")] = (Fraction(cpus), Fraction(memory))
+    details = entry.words("gres_detail")
+    gpus = tres.get("gres/gpu", Fraction(0))
+    even = (tres.get("cpu", Fraction(0)), tres.get("mem", Fraction(0)) / MIB)
+    for at, name in enumerate(names):
+        cpus_of, memory_of = told.get(name, (even[0] / len(names), even[1] / len(names)))
+        named = _indices(details[at]) if len(details) == len(names) else None
+        share = gpus // len(names) + (at < gpus % len(names))
+        count = len(named) if named is not None else int(share)
+        yield OnNode(name=name, cpus=cpus_of, memory_mib=memory_of, count=count, gpus=named)
+
+
+def _indices(text: str) -> tuple[int, ...] | None:
+    """Indices of GPUs in ``gpu:h100:4(IDX:0-2,5)``; None where it has none."""
+    found = _INDICES.findall(text)
+    if not found:
+        return None
+    numbers: list[int] = []
+    for part in ",".join(found).split(","):
+        first, _, last = part.partition("-")
+        if (
+            not first.isdigit()
+            or len(first) > 4
+            or (last and (not last.isdigit() or len(last) > 4))
+        ):
+            return None
+        numbers += range(int(first), int(last or first) + 1)
+    return tuple(dict.fromkeys(numbers))
+
+
+def _held(entry: Fields) -> str:
+    reason = entry.text("state_reason")
+    if entry.flag("hold") or reason.startswith("JobHeld"):
+        return "held"
+    if entry.text("dependency") or reason.startswith("Dependency"):
+        return "waiting for other jobs"
+    if reason == "BeginTime":
+        return "not to start before its time"
+    return ""
+
+
+def _unsaid(entry: Fields) -> Iterator[str]:
+    """What a job asks for that a spec has no word for."""
+    for name in gres(entry.text("tres_per_node"))[1]:
+        yield f"gres {name}"
+    for key in ("licenses", "reservation"):
+        if entry.text(key):
+            yield key
+    shared = entry.data.get("shared") or entry.data.get("exclusive")
+    words = shared if isinstance(shared, list) else [shared]
+    if any(str(word).lower() in ("none", "exclusive", "true") for word in words if word):
+        yield "nodes of their own (exclusive)"
+
+
+def _copies(entry: Fields) -> int:
+    """Tasks of a pending array: ``1-10:2%4`` is five."""
+    text = entry.text("array_task_string").partition("%")[0]
+    if not text or not _TASKS.fullmatch(text):
+        return 1
+    count = 0
+    for part in text.split(","):
+        span, _, step = part.partition(":")
+        first, _, last = span.partition("-")
+        if not first.isdigit() or len(span) > 20 or (last and not last.isdigit()):
+            return 1
+        every = int(step) if step.isdigit() and len(step) < 10 and int(step) else 1
+        count += max(0, int(last or first) - int(first)) // every + 1
+    return min(max(1, count), MAX_TASKS)
+
+
+def _hosts(entry: Fields, key: str) -> tuple[str, ...]:
+    text = entry.data.get(key)
+    if text is None or text == "":
+        return ()
+    if isinstance(text, list):
+        text = ",".join(entry.words(key))
+    if not isinstance(text, str):
+        raise entry.fault(key, "a list of hosts is wanted here", text)
+    try:
+        return hosts(text)
+    except HostlistError as error:
+        raise entry.fault(key, str(error)) from error
+
+
+def _tres(entry: Fields, key: str) -> dict[str, Fraction]:
+    """Amounts of ``cpu=8,mem=64G,gres/gpu=4``; Slurm's G is 1024³."""
+    found: dict[str, Fraction] = {}
+    text = entry.data.get(key)
+    for part in text.split(",") if isinstance(text, str) else ():
+        name, _, amount = part.partition("=")
+        binary = re.sub(r"([KMGTPE])$", r"\1i", amount)
+        try:
+            found[name] = parse_quantity(binary)
+        except QuantityError as error:
+            raise entry.fault(key, error.rule, part) from error
+    return found
+
+
+def _number(fields: Fields, key: str) -> int | None:
+    """A number, bare or as ``{set, infinite, number}``."""
+    value: Any = fields.data.get(key)
+    if isinstance(value, dict):
+        inner = fields.map(key)
+        if not inner.flag("set") or inner.flag("infinite"):
+            return None
+        return inner.whole("number", 0, 0, 2**53)
+    return fields.whole(key, 0, 0, 2**53) if value is not None else None

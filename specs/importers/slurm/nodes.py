@@ -1,0 +1,143 @@
+"""``scontrol show node -o`` to records: one node on each line."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from specs.errors import SpecErrors, SpecFault, shown
+from specs.models.base import MAX_NODE_GPUS
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+_KEY = re.compile(r"(?:^|\s)([A-Za-z][A-Za-z_]*)=")
+_GPU = re.compile(r"(?:^|,)gpu(?::([A-Za-z][\w.+-]*))?:(\d{1,6})", re.ASCII)
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,252}", re.ASCII)
+
+DOWN = frozenset(
+    ("DOWN", "ERROR", "FAIL", "FUTURE", "UNKNOWN", "NOT_RESPONDING", "NO_RESPOND", "FAILING")
+)
+CLOSED = frozenset(
+    ("DRAIN", "DRAINED", "DRAINING", "MAINT", "MAINTENANCE", "RESERVED", "BLOCKED", "REBOOT")
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SlurmNode:
+    """A node. `gpus` has type (maybe empty) and number of each kind, in the order of Gres."""
+
+    name: str
+    cpus: int
+    cpus_usable: int
+    memory_mib: int
+    memory_reserved_mib: int
+    gpus: tuple[tuple[str, int], ...] = ()
+    other_gres: tuple[str, ...] = ()
+    features: tuple[str, ...] = ()
+    partitions: tuple[str, ...] = ()
+    ready: bool = True
+    cordoned: bool = False
+    reserved: bool = False
+
+
+def read_nodes(text: str, file: str) -> tuple[SlurmNode, ...]:
+    """Nodes of ``scontrol show node -o``.
+
+    Raises
+    ------
+    SpecErrors
+        Lines without NodeName, numbers that are none, names used twice; all at once.
+    """
+    faults: list[SpecFault] = []
+    nodes: dict[str, SlurmNode] = {}
+    for number, line in enumerate(text.splitlines(), start=1):
+        if not line.strip():
+            continue
+        try:
+            node = _node(line)
+        except ValueError as error:
+            faults.append(SpecFault(file=file, line=number, rule=str(error)))
+            continue
+        if node.name in nodes:
+            rule = "the name of a node is used twice"
+            faults.append(SpecFault(file=file, line=number, value=shown(node.name), rule=rule))
+        nodes[node.name] = node
+    if not nodes and not faults:
+        hint = "Write it with: scontrol show node -o"
+        faults.append(SpecFault(file=file, rule="there is no node in it", hint=hint))
+    if faults:
+        raise SpecErrors(faults[:100])
+    return tuple(nodes.values())
+
+
+def _node(line: str) -> SlurmNode:
+    fields = _fields(line)
+    name = fields.get("NodeName", "")
+    if not _NAME.fullmatch(name):
+        raise ValueError("a line of scontrol show node -o begins with NodeName=")
+    cpus = _whole(fields, "CPUTot")
+    usable = _whole(fields, "CPUEfctv", cpus)
+    gpus, others = gres(fields.get("Gres", ""))
+    if sum(count for _, count in gpus) > MAX_NODE_GPUS:
+        raise ValueError(f"{name}: a node has at most {MAX_NODE_GPUS} GPUs")
+    base, *flags = fields.get("State", "UNKNOWN").split("+")
+    words = {base.rstrip("*~#!%$@^-"), *flags}
+    memory = _whole(fields, "RealMemory")
+    return SlurmNode(
+        name=name,
+        cpus=cpus,
+        cpus_usable=min(usable, cpus),
+        memory_mib=memory,
+        memory_reserved_mib=min(_whole(fields, "MemSpecLimit", 0), memory),
+        gpus=gpus,
+        other_gres=others,
+        features=_words(fields.get("ActiveFeatures") or fields.get("AvailableFeatures", "")),
+        partitions=_words(fields.get("Partitions", "")),
+        ready=not (words & DOWN or "*" in base),
+        cordoned=bool(words & CLOSED),
+        reserved="RESERVED" in words,
+    )
+
+
+def _fields(line: str) -> dict[str, str]:
+    """Values by key; a value goes on to the next key, as that of Reason has blanks."""
+    found = list(_KEY.finditer(line))
+    values: dict[str, str] = {}
+    for at, match in enumerate(found):
+        end = found[at + 1].start() if at + 1 < len(found) else len(line)
+        values.setdefault(match[1], line[match.end() : end].strip())
+    return values
+
+
+def _whole(fields: dict[str, str], key: str, default: int | None = None) -> int:
+    text = fields.get(key, "")
+    if text in ("", "N/A", "(null)") and default is not None:
+        return default
+    if not (text.isascii() and text.isdigit() and len(text) < 16):
+        raise ValueError(f"{fields.get('NodeName')}: {key} is no whole number: {shown(text)}")
+    return int(text)
+
+
+def _words(text: str) -> tuple[str, ...]:
+    return tuple(word for word in text.split(",") if _NAME.fullmatch(word))
+
+
+def gres(text: str) -> tuple[tuple[tuple[str, int], ...], tuple[str, ...]]:
+    """GPUs by type, and names of other resources, of ``gpu:h100:8(S:0-1),nic:2``.
+
+    Examples
+    --------
+    >>> gres("gpu:h100:8(S:0-1),nic:2"), gres("(null)")
+    (((('h100', 8),), ('nic',)), ((), ()))
+    """
+    plain = re.sub(r"\([^)]*\)", "", text).replace("gres/", "").replace("gres:", "")
+    gpus = tuple((match[1] or "", int(match[2])) for match in _GPU.finditer(plain))
+    others = {word.partition(":")[0].partition("=")[0] for word in plain.split(",") if word.strip()}
+    return gpus, tuple(sorted(others - {"gpu", "(null)", ""}))
+
+
+def total(gpus: Iterable[tuple[str, int]]) -> int:
+    """GPUs of all types."""
+    return sum(count for _, count in gpus)

@@ -1,0 +1,397 @@
+"""From a cluster to a plan and back: the exported steps bring about what the plan says."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from pathlib import Path
+
+import pytest
+import yaml
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from kube.checking import check_holds
+from kube.files import step_files
+from kube.steps import plan_steps
+from report.json_report import plan_report, to_json
+from solver.api import solve
+from solver.options import SolveOptions
+from solver.solution import Eviction, Move, Placement, Plan
+from solver.verify import explain_violations, verify
+from specs.compile import compile_spec
+from specs.errors import SpecErrors
+from specs.loader import parse_spec
+from specs.plans import load_plan
+from tests.commands.running import unstrand
+from tests.kube.cluster_model import Cluster
+from tests.kube.objects import GPU, Read, gang, listed, node, pod, snapshot, thing
+
+
+def planned(objects, folder):
+    """Import and solve; the plan as it is saved, and what was imported."""
+    told = Read(snapshot(objects))
+    result = solve(told.problem, SolveOptions(workers=1, time_limit_s=10), "cp-sat")
+    path = folder / "plan.json"
+    path.write_text(to_json(plan_report(result, told.imported.text)))
+    return load_plan(path), told
+
+
+def realised(objects, plan, imported, folder):
+    """The cluster after the steps of the plan, imported again."""
+    found = plan_steps(plan, imported)
+    check_holds(plan, compile_spec(parse_spec(imported.text)).problem)
+    folder.mkdir(exist_ok=True)
+    for name, text in step_files(found).items():
+        (folder / name).write_text(text)
+    cluster = Cluster(objects)
+    cluster.apply(folder)
+    return Read(snapshot(list(cluster.objects.values()))), found
+
+
+def running_on(told):
+    """Pod to node of all that runs."""
+    return {p.full_name: p.node for pods in told.imported.running.values() for p in pods}
+
+
+def check_round_trip(objects, folder):
+    """Import, solve, export, apply, import: verify holds and the plan has come true."""
+    plan, told = planned(objects, folder)
+
+    after, found = realised(objects, plan, told.imported, folder / "steps")
+
+    broken = verify(after.problem, Plan())
+    assert not broken, explain_violations(broken)
+    gone = {
+        told.imported.running[job][replica].full_name
+        for job, replicas in plan.displaced.items()
+        for replica in replicas
+    }
+    wanted = {}
+    for place in plan.placements:
+        task = next(t for t in told.imported.pending[place.job].tasks if t.role == place.role)
+        wanted[task.pods[place.replica].full_name] = place.node
+    assert wanted.items() <= running_on(after).items()
+    kept = {name: node for name, node in running_on(told).items() if name not in gone}
+    assert kept.items() <= running_on(after).items()
+    assert not gone & running_on(after).keys()
+    if not gone:
+        waited = {place.job for place in plan.placements}
+        assert len(after.problem.jobs) == len(told.problem.jobs) - len(waited)
+    return plan, found
+
+
+def test_waiting_pods_are_bound_where_the_plan_puts_them(tmp_path):
+    objects = [
+        node("n1", 4, cpu="16"),
+        node("n2", 8, allocatable=7, labels={"zone": "b"}),
+        pod("busy", 3, on="n2", owner=("Job", "busy")),
+        *gang("g", 3, 1, cpu="4"),
+        pod("here", 2, nodeSelector={"zone": "b"}),
+        pod("huge", 8),
+    ]
+
+    plan, found = check_round_trip(objects, tmp_path)
+
+    assert len(plan.placements) == 4
+    assert {step.action for step in found.steps} == {"bind"}
+
+
+def test_gated_pods_are_pinned_first_and_then_let_go(tmp_path):
+    gates = [{"name": "example.com/hold"}]
+    objects = [node("n1", 2), node("n2", 2), *gang("g", 2, 2, schedulingGates=gates)]
+
+    _, found = check_round_trip(objects, tmp_path)
+
+    assert [step.action for step in found.steps] == ["pin", "pin", "lift", "lift"]
+
+
+def test_gates_of_kueue_are_left_to_kueue_and_that_is_said(tmp_path):
+    gates = [{"name": "kueue.x-k8s.io/admission"}]
+    objects = [node("n1", 2), pod("p", 1, schedulingGates=gates)]
+    plan, told = planned(objects, tmp_path)
+
+    found = plan_steps(plan, told.imported)
+
+    assert [step.action for step in found.steps] == ["pin"]
+    assert "Kueue" in found.remarks[0]
+
+
+def evicting(job="team/low", replicas=(0, 1)):
+    place = Placement(
+        job="team/high", role="replica", replica=0, node="n1", gpus=(0, 1), share_milli=1000
+    )
+    return Plan.of([place], [Eviction(job, replicas)])
+
+
+def crowded():
+    low = [pod(f"low-{i}", 1, on="n1", owner=("Job", "low")) for i in range(2)]
+    for entry in low:
+        entry["metadata"]["uid"] = f"uid-of-{entry['metadata']['name']}"
+    return [node("n1", 2), *low, pod("high", 2, priority=10)]
+
+
+def test_evictions_come_first_and_nothing_else_takes_the_room(tmp_path):
+    told = Read(snapshot(crowded()))
+
+    after, found = realised(crowded(), evicting(), told.imported, tmp_path / "steps")
+
+    actions = [step.action for step in found.steps]
+    assert actions == ["cordon", "evict", "evict", "wait", "wait", "bind", "uncordon"]
+    assert running_on(after) == {"team/high": "n1"}
+    assert not after.node("n1").cordoned
+    assert not verify(after.problem, Plan())
+    assert [job.name for job in after.problem.jobs] == ["team/low"]
+    body = json.loads((tmp_path / "steps" / "002-evict-team-low-0.json").read_text())
+    assert body["deleteOptions"]["preconditions"]["uid"] == "uid-of-low-0"
+
+
+def test_work_of_a_higher_priority_takes_the_place_of_what_it_needs_and_no_more(tmp_path):
+    objects = [
+        node("n1", 4),
+        pod("low", 2, on="n1", owner=("Job", "low")),
+        pod("other", 1, on="n1", owner=("Job", "other")),
+        *gang("high", 1, 3, priority=10),
+    ]
+
+    plan, found = check_round_trip(objects, tmp_path)
+
+    assert [eviction.job for eviction in plan.evictions] == ["team/low"]
+    assert [step.action for step in found.steps].count("evict") == 1
+
+
+def test_what_has_no_controller_is_named_before_it_is_lost():
+    objects = [node("n1", 2), pod("low", 2, on="n1"), pod("high", 2)]
+    told = Read(snapshot(objects))
+
+    found = plan_steps(evicting(replicas=(0,)), told.imported)
+
+    assert any("no controller" in remark for remark in found.remarks)
+
+
+def test_moves_are_evictions_whose_second_half_is_another_plan():
+    told = Read(snapshot([node("n1", 2), node("n2", 2), pod("a", 1, on="n1", owner=("Job", "a"))]))
+
+    found = plan_steps(Plan.of([], [], [Move("team/a", 0, "n2", (0,))]), told.imported)
+
+    assert [step.action for step in found.steps] == ["cordon", "evict", "wait", "uncordon"]
+    assert "moves to n2" in found.remarks[0]
+
+
+def test_a_job_whose_pods_are_not_made_is_steered(tmp_path):
+    template = {"spec": {"containers": [{"name": "c", "resources": {"limits": {GPU: "2"}}}]}}
+    spec = {"parallelism": 2, "suspend": True, "completionMode": "Indexed", "template": template}
+    marks = {"kueue.x-k8s.io/queue-name": "q"}
+    job = thing("Job", "batch/v1", "j", spec, namespace="team", labels=marks)
+    plan, told = planned([node("n1", 2), node("n2", 2), node("n3", 1), job], tmp_path)
+
+    (step,) = plan_steps(plan, told.imported).steps
+
+    rule = step.body["spec"]["template"]["spec"]["affinity"]["nodeAffinity"]
+    terms = rule["requiredDuringSchedulingIgnoredDuringExecution"]["nodeSelectorTerms"]
+    assert terms[0]["matchExpressions"][0]["values"] == ["n1", "n2"]
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"job": "team/gone"}, "no pending job"),
+        ({"replica": 1}, "has no replica 1"),
+        ({"node": "n9"}, "no node is named n9"),
+    ],
+)
+def test_a_plan_for_other_objects_is_refused(change, said):
+    facts = {"job": "team/p", "role": "replica", "replica": 0, "node": "n1", "gpus": (0,)}
+    place = Placement(**{**facts, **change, "share_milli": 1000})
+    told = Read(snapshot([node("n1", 1), pod("p", 1)]))
+
+    with pytest.raises(SpecErrors, match=said):
+        plan_steps(Plan.of([place]), told.imported)
+
+
+@settings(max_examples=15, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(data=st.data())
+def test_whatever_the_cluster_the_way_there_and_back_holds(data, tmp_path_factory):
+    few = st.integers(0, 3)
+    objects = [
+        node(f"n{i}", gpus, allocatable=max(0, gpus - lost), cpu="8", cordoned=cordoned)
+        for i, (gpus, lost, cordoned) in enumerate(
+            data.draw(
+                st.lists(st.tuples(st.integers(1, 8), few, st.booleans()), min_size=1, max_size=4)
+            )
+        )
+    ]
+    for i, (at, gpus) in enumerate(data.draw(st.lists(st.tuples(few, few), max_size=4))):
+        objects.append(pod(f"r{i}", gpus, on=f"n{at}", owner=("Job", f"r{i}")))
+    many = st.tuples(st.integers(1, 3), few, st.booleans(), st.sampled_from([0, 0, 10]))
+    for i, (size, gpus, gated, priority) in enumerate(data.draw(st.lists(many, max_size=4))):
+        gates = {"schedulingGates": [{"name": "a/b"}]} if gated else {}
+        objects += gang(f"g{i}", size, gpus, priority=priority, **gates)
+
+    check_round_trip(objects, tmp_path_factory.mktemp("trip"))
+
+
+# The verb
+
+
+@pytest.fixture
+def saved(tmp_path):
+    objects = [node("n1", 4), pod("p", 1)]
+    (tmp_path / "objects.json").write_bytes(listed(objects))
+    done = unstrand(
+        "import", "kubernetes", tmp_path / "objects.json", "--save", tmp_path / "c.yaml"
+    )
+    assert done.code == 0
+    done = unstrand("solve", tmp_path / "c.yaml", "--save", tmp_path / "plan.json")
+    assert done.code == 0
+    return tmp_path
+
+
+def test_without_a_folder_the_steps_are_only_shown(saved):
+    done = unstrand(
+        "export", saved / "plan.json", "--to", "kubernetes", "--objects", saved / "objects.json"
+    )
+
+    assert (done.code, done.out) == (0, "bind pod team/p to n1\n")
+
+
+def test_the_files_of_an_export_do_not_mix_with_others(saved):
+    words = ["export", saved / "plan.json", "--to", "kubernetes"]
+    words += ["--objects", saved / "objects.json", "--save", saved / "steps"]
+
+    assert unstrand(*words).code == 0
+    names = sorted(path.name for path in (saved / "steps").iterdir())
+    assert names == ["001-bind-team-p.json", "apply.sh", "steps.json"]
+    assert unstrand(*words).code == 2
+    subprocess.run(["sh", "-n", saved / "steps" / "apply.sh"], check=True)
+
+
+def test_a_plan_that_does_not_hold_any_more_is_refused(saved):
+    objects = [node("n1", 4), pod("new", 4, on="n1"), pod("p", 1)]
+    (saved / "later.json").write_bytes(listed(objects))
+    words = ["export", saved / "plan.json", "--to", "kubernetes", "--save", saved / "steps"]
+
+    done = unstrand(*words, "--objects", saved / "later.json")
+
+    assert done.code == 3
+    assert "does not hold in the cluster of these objects" in done.err
+    assert not (saved / "steps").exists()
+
+
+def test_steps_need_the_objects(saved):
+    assert unstrand("export", saved / "plan.json", "--to", "kubernetes").code == 2
+
+
+def test_a_mig_layout_becomes_a_configuration_and_labels(tmp_path):
+    spec = """
+    cluster:
+      pools: [{name: m, count: 2, gpus: 2, gpu_model: A100-80GB,
+               mig: [{gpu: 1, instances: [{profile: 1g.10gb}, {profile: 1g.10gb},
+                                          {profile: 3g.40gb}]}]}]
+    jobs: [{name: j, gpus: 1}]
+    """
+    (tmp_path / "c.yaml").write_text(spec)
+    unstrand("solve", tmp_path / "c.yaml", "--save", tmp_path / "plan.json")
+
+    done = unstrand(
+        "export", tmp_path / "plan.json", "--to", "mig-parted", "--save", tmp_path / "out"
+    )
+
+    assert done.code == 0
+    document = yaml.safe_load((tmp_path / "out" / "mig-parted.yaml").read_text())
+    assert document == {
+        "version": "v1",
+        "mig-configs": {
+            "unstrand-1": [
+                {"devices": [0], "mig-enabled": False},
+                {
+                    "devices": [1],
+                    "mig-enabled": True,
+                    "mig-devices": {"1g.10gb": 2, "3g.40gb": 1},
+                },
+            ]
+        },
+    }
+    script = (tmp_path / "out" / "label-nodes.sh").read_text()
+    assert "kubectl label --overwrite node m-1 nvidia.com/mig.config=unstrand-1" in script
+
+
+def test_shares_become_a_time_slicing_configuration(tmp_path):
+    jobs = "jobs: [{name: j, gpus: 0.25}, {name: k, gpus: 0.5}]\n"
+    spec = "cluster: {nodes: [{name: n, gpus: 1}]}\n" + jobs
+    (tmp_path / "c.yaml").write_text(spec)
+    unstrand("solve", tmp_path / "c.yaml", "--save", tmp_path / "plan.json")
+
+    done = unstrand(
+        "export", tmp_path / "plan.json", "--to", "device-plugin", "--save", tmp_path / "o"
+    )
+
+    config = yaml.safe_load((tmp_path / "o" / "device-plugin.yaml").read_text())["data"]
+    slicing = yaml.safe_load(config["shared-by-4"])["sharing"]["timeSlicing"]
+    assert slicing["resources"] == [{"name": GPU, "replicas": 4}]
+    assert "shares of 0.25, 0.5" in done.err
+
+
+def test_levels_become_a_topology_with_labels_where_nodes_have_none(tmp_path):
+    spec = """
+    cluster:
+      levels: [block, rack]
+      nodes: [{name: n, gpus: 1, location: {block: b, rack: r}}]
+    jobs: [{name: j, gpus: 1}]
+    """
+    (tmp_path / "c.yaml").write_text(spec)
+    unstrand("solve", tmp_path / "c.yaml", "--save", tmp_path / "plan.json")
+    words = ["--to", "kueue-topology", "--level", "block=dc/block", "--save", tmp_path / "o"]
+
+    assert unstrand("export", tmp_path / "plan.json", *words).code == 0
+
+    levels = yaml.safe_load((tmp_path / "o" / "topology.yaml").read_text())["spec"]["levels"]
+    assert [level["nodeLabel"] for level in levels] == [
+        "dc/block",
+        "unstrand/rack",
+        "kubernetes.io/hostname",
+    ]
+    assert "unstrand/rack=r" in (tmp_path / "o" / "label-nodes.sh").read_text()
+
+
+EXAMPLES = Path(__file__).resolve().parents[2] / "docs" / "examples"
+
+
+def test_the_shipped_spec_is_what_the_shipped_dump_says():
+    done = unstrand("import", "kubernetes", EXAMPLES / "kubernetes.json")
+
+    assert done.out == (EXAMPLES / "kubernetes.yaml").read_text()
+
+
+def test_the_shipped_dump_goes_there_and_back(tmp_path):
+    objects = json.loads((EXAMPLES / "kubernetes.json").read_text())["items"]
+
+    plan, _ = check_round_trip(objects, tmp_path)
+
+    assert [place.job for place in plan.placements] == ["research/notebook"]
+
+
+def test_standard_input_is_read_and_everything_said_goes_to_standard_error():
+    text = (EXAMPLES / "kubernetes.json").read_text()
+
+    done = unstrand("import", "kubernetes", "-", stdin=text)
+
+    assert done.out == (EXAMPLES / "kubernetes.yaml").read_text()
+    assert "read: nodes (3)" in done.err
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "said"),
+    [
+        (["nowhere.json"], 3, "nowhere.json:1:1: cannot be read: No such file"),
+        (["-", "-"], 2, "standard input can be read once"),
+        (["-", "--level", "rack"], 2, "is not NAME=LABEL"),
+        ([], 2, "name a file"),
+    ],
+)
+def test_what_cannot_be_imported_is_said_in_one_line(words, code, said):
+    done = unstrand("import", "kubernetes", *words)
+
+    assert done.code == code
+    assert said in done.err
+    assert done.out == ""

@@ -1,0 +1,357 @@
+"""What starts together: gangs from every kind of object that makes them."""
+
+from __future__ import annotations
+
+import pytest
+
+from solver.api import solve
+from solver.options import SolveOptions
+from tests.kube.objects import CREATED, GPU, gang, node, pod, read, thing
+
+
+def template(gpus=1, **labels):
+    amounts = {"limits": {GPU: str(gpus)}}
+    return {
+        "metadata": {"labels": labels},
+        "spec": {"containers": [{"name": "c", "resources": amounts}]},
+    }
+
+
+def sizes(job):
+    """Role to replicas and minimum."""
+    return {role.name: (role.replicas, role.min_replicas) for role in job.roles}
+
+
+def test_a_pod_group_starts_whole_or_not_at_all():
+    group = thing(
+        "PodGroup", "scheduling.x-k8s.io/v1alpha1", "g", {"minMember": 3}, namespace="team"
+    )
+    told = read(node("n1", 2), group, gang("g", 3, 1), pod("s", 1))
+
+    result = solve(told.problem, SolveOptions(workers=1), "cp-sat")
+
+    assert told.job("team/g").gang
+    assert {p.job for p in result.plan.placements} == {"team/s"}
+
+
+@pytest.mark.parametrize(
+    ("api", "mark", "where"),
+    [
+        ("scheduling.x-k8s.io/v1alpha1", "scheduling.x-k8s.io/pod-group", "labels"),
+        ("scheduling.volcano.sh/v1beta1", "scheduling.k8s.io/group-name", "annotations"),
+        ("scheduling.run.ai/v2alpha2", "pod-group-name", "annotations"),
+    ],
+)
+def test_min_member_below_the_size_makes_a_gang_elastic(api, mark, where):
+    group = thing("PodGroup", api, "g", {"minMember": 2}, namespace="team")
+    pods = [pod(f"g-{i}", 1, **{where: {mark: "g"}}) for i in range(4)]
+
+    told = read(node("n1", 8), group, pods)
+
+    assert sizes(told.job("team/g")) == {"replica": (4, 2)}
+
+
+def test_members_that_are_not_made_yet_are_wanted_too():
+    group = thing(
+        "PodGroup", "scheduling.x-k8s.io/v1alpha1", "g", {"minMember": 5}, namespace="team"
+    )
+
+    told = read(node("n1", 8), group, gang("g", 3, 1))
+
+    assert sizes(told.job("team/g")) == {"replica": (5, 5)}
+    assert told.says("assumed", "not made yet", "(2")
+
+
+def test_what_waits_of_a_gang_that_runs_needs_only_the_rest_of_its_minimum():
+    group = thing(
+        "PodGroup", "scheduling.x-k8s.io/v1alpha1", "g", {"minMember": 3}, namespace="team"
+    )
+    marks = {"scheduling.x-k8s.io/pod-group": "g"}
+    runs = [pod(f"r{i}", 1, on="n1", labels=marks) for i in range(2)]
+
+    told = read(node("n1", 8), group, runs, gang("g", 3, 1))
+
+    assert sizes(told.job("team/g/rest")) == {"replica": (3, 1)}
+    assert len(told.running("team/g").replicas) == 2
+
+
+def test_without_its_object_a_pod_group_starts_whole_and_that_is_said():
+    told = read(node("n1", 8), gang("g", 3, 1))
+
+    assert told.job("team/g").gang
+    assert told.says("assumed", "PodGroup", "team/g")
+
+
+def test_a_pod_group_of_one_is_no_gang():
+    group = thing(
+        "PodGroup", "scheduling.x-k8s.io/v1alpha1", "g", {"minMember": 1}, namespace="team"
+    )
+
+    assert not read(node("n1", 8), group, gang("g", 3, 1)).job("team/g").gang
+
+
+def test_a_workload_waits_for_its_queue_before_there_is_any_pod():
+    workload = thing(
+        "Workload",
+        "kueue.x-k8s.io/v1beta1",
+        "w",
+        {
+            "queueName": "lq",
+            "priority": 50,
+            "podSets": [
+                {"name": "leader", "count": 1, "template": template(1)},
+                {
+                    "name": "worker",
+                    "count": 4,
+                    "minCount": 2,
+                    "template": template(8),
+                    "topologyRequest": {"required": "cloud.provider.com/topology-rack"},
+                },
+            ],
+        },
+        namespace="team",
+        owner=("JobSet", "train"),
+    )
+    job_set = thing(
+        "JobSet",
+        "jobset.x-k8s.io/v1alpha2",
+        "train",
+        {"suspend": True, "replicatedJobs": []},
+        namespace="team",
+        labels={"kueue.x-k8s.io/queue-name": "lq"},
+    )
+    local = thing(
+        "LocalQueue", "kueue.x-k8s.io/v1beta1", "lq", {"clusterQueue": "cq"}, namespace="team"
+    )
+    told = read(
+        node("n1", 8, labels={"cloud.provider.com/topology-rack": "r"}), workload, job_set, local
+    )
+
+    job = told.job("team/train")
+    assert sizes(job) == {"leader": (1, 1), "worker": (4, 2)}
+    assert (job.queue, job.priority) == ("cq", 50)
+    assert (job.topology.within, job.topology.required) == ("rack", True)
+    assert len(told.problem.jobs) == 1
+
+
+@pytest.mark.parametrize("condition", ["Finished", "Admitted"])
+def test_workloads_that_are_decided_do_not_wait(condition):
+    workload = thing(
+        "Workload",
+        "kueue.x-k8s.io/v1beta1",
+        "w",
+        {"podSets": [{"name": "main", "count": 2, "template": template(1)}]},
+        status={"conditions": [{"type": condition, "status": "True"}]},
+        namespace="team",
+    )
+
+    assert read(node("n1", 8), workload).problem.jobs == ()
+
+
+def test_gated_pods_of_a_kueue_group_are_the_workload_and_not_counted_twice():
+    marks = {"kueue.x-k8s.io/pod-group-name": "g", "kueue.x-k8s.io/queue-name": "lq"}
+    pods = [
+        pod(f"p{i}", 1, labels=marks, schedulingGates=[{"name": "kueue.x-k8s.io/admission"}])
+        for i in range(2)
+    ]
+    workload = thing(
+        "Workload",
+        "kueue.x-k8s.io/v1beta1",
+        "g",
+        {"queueName": "lq", "podSets": [{"name": "main", "count": 2, "template": template(1)}]},
+        namespace="team",
+    )
+    workload["metadata"]["ownerReferences"] = [{"kind": "Pod", "name": f"p{i}"} for i in range(2)]
+
+    told = read(node("n1", 8), pods, workload)
+
+    assert [job.name for job in told.problem.jobs] == ["team/g"]
+    assert sizes(told.job("team/g")) == {"replica": (2, 2)}
+
+
+def test_a_job_set_starts_whole_with_its_roles():
+    def member(role, i, gpus):
+        marks = {
+            "jobset.sigs.k8s.io/jobset-name": "js",
+            "jobset.sigs.k8s.io/replicatedjob-name": role,
+        }
+        return pod(f"js-{role}-{i}", gpus, labels=marks, owner=("Job", f"js-{role}"))
+
+    told = read(node("n1", 8), member("driver", 0, 1), [member("worker", i, 2) for i in range(3)])
+
+    assert told.job("team/js").gang
+    assert sizes(told.job("team/js")) == {"driver": (1, 1), "worker": (3, 3)}
+
+
+def test_each_group_of_a_leader_worker_set_is_a_gang():
+    def member(group, worker):
+        marks = {
+            "leaderworkerset.sigs.k8s.io/name": "lws",
+            "leaderworkerset.sigs.k8s.io/group-index": str(group),
+            "leaderworkerset.sigs.k8s.io/worker-index": str(worker),
+        }
+        return pod(f"lws-{group}-{worker}", 1 + (worker > 0), labels=marks)
+
+    told = read(node("n1", 8), [member(g, w) for g in range(2) for w in range(3)])
+
+    assert [job.name for job in told.problem.jobs] == ["team/lws-0", "team/lws-1"]
+    assert sizes(told.job("team/lws-0")) == {"leader": (1, 1), "worker": (2, 2)}
+
+
+@pytest.mark.parametrize(
+    ("name", "role"),
+    [
+        ("training.kubeflow.org/job-name", "training.kubeflow.org/replica-type"),
+        ("volcano.sh/job-name", "volcano.sh/task-spec"),
+    ],
+)
+def test_jobs_of_training_operators_start_whole(name, role):
+    pods = [pod(f"t-{w}", 2, labels={name: "t", role: "Worker"}) for w in range(2)]
+    pods.append(pod("t-m", 1, labels={name: "t", role: "Master"}))
+
+    told = read(node("n1", 8), pods)
+
+    assert told.job("team/t").gang
+    assert sizes(told.job("team/t")) == {"master": (1, 1), "worker": (2, 2)}
+
+
+def test_suspended_training_jobs_with_a_queue_wait_and_others_are_held():
+    def job(kind, name, labels):
+        replicas = {"Master": {"replicas": 1, "template": template(1)}}
+        replicas["Worker"] = {"replicas": 3, "template": template(8)}
+        key = {"PyTorchJob": "pytorchReplicaSpecs", "MPIJob": "mpiReplicaSpecs"}[kind]
+        return thing(
+            kind,
+            "kubeflow.org/v1",
+            name,
+            {key: replicas, "runPolicy": {"suspend": True}},
+            namespace="team",
+            labels=labels,
+        )
+
+    told = read(
+        node("n1", 8),
+        job("PyTorchJob", "a", {"kueue.x-k8s.io/queue-name": "q"}),
+        job("MPIJob", "b", {}),
+    )
+
+    assert sizes(told.job("team/a")) == {"master": (1, 1), "worker": (3, 3)}
+    assert [job.name for job in told.problem.jobs] == ["team/a"]
+    assert told.says("ignored", "suspended", "team/b")
+
+
+def job_object(**spec):
+    return thing("Job", "batch/v1", "j", {"template": template(1), **spec}, namespace="team")
+
+
+@pytest.mark.parametrize(
+    ("spec", "together"),
+    [
+        ({"parallelism": 4, "completions": 4, "completionMode": "Indexed"}, True),
+        ({"parallelism": 4, "completions": 8, "completionMode": "Indexed"}, False),
+        ({"parallelism": 4}, False),
+    ],
+)
+def test_a_job_is_a_gang_where_each_pod_does_its_own_part(spec, together):
+    pods = [pod(f"j-{i}", 1, owner=("Job", "j")) for i in range(4)]
+
+    assert read(node("n1", 8), job_object(**spec), pods).job("team/j").gang is together
+
+
+def test_without_its_object_the_completion_index_tells_that_a_job_is_a_gang():
+    marks = {"batch.kubernetes.io/job-name": "j"}
+    index = "batch.kubernetes.io/job-completion-index"
+    pods = [
+        pod(f"j-{i}", 1, labels=marks, annotations={index: str(i)}, owner=("Job", "j"))
+        for i in range(12)
+    ]
+
+    told = read(node("n1", 8), pods)
+
+    assert told.job("team/j").gang
+    order = [p.name for p in told.imported.pending["team/j"].tasks[0].pods]
+    assert order == [f"j-{i}" for i in range(12)]
+
+
+def test_replicas_of_a_deployment_start_each_for_itself():
+    pods = [pod(f"web-{i}", 1, owner=("ReplicaSet", "web")) for i in range(3)]
+
+    assert not read(node("n1", 8), pods).job("team/web").gang
+
+
+def test_pods_of_a_gang_that_runs_are_one_job():
+    told = read(node("n1", 8), gang("g", 3, 1, on="n1"), pod("alone", 1, on="n1"))
+
+    assert told.running("team/g").min_replicas is None
+    assert len(told.running("team/g").replicas) == 3
+
+
+def test_equal_names_of_different_objects_are_told_apart():
+    told = read(node("n1", 8), pod("x", 1), pod("x-1", 1, owner=("ReplicaSet", "x")))
+
+    assert {job.name for job in told.problem.jobs} == {"team/x", "team/replicaset/x"}
+
+
+def test_the_gang_waits_since_its_first_pod_came():
+    early, late = "2025-01-01T00:00:00Z", "2025-06-01T00:00:00Z"
+    marks = {"scheduling.x-k8s.io/pod-group": "g"}
+    told = read(
+        node("n1", 8),
+        pod("s", 1, created=late),
+        pod("g-0", 1, labels=marks, created=CREATED),
+        pod("g-1", 1, labels=marks, created=early),
+    )
+
+    assert [job.name for job in told.problem.jobs] == ["team/g", "team/s"]
+
+
+def test_jobs_of_a_job_set_are_not_counted_beside_it():
+    spec = {"suspend": True, "template": template(1), "parallelism": 2}
+    marks = {"kueue.x-k8s.io/queue-name": "q"}
+    inner = {"template": template(1), "parallelism": 2}
+    job_set = thing(
+        "JobSet",
+        "jobset.x-k8s.io/v1alpha2",
+        "js",
+        {"suspend": True, "replicatedJobs": [{"name": "w", "template": {"spec": inner}}]},
+        namespace="team",
+        labels=marks,
+    )
+    child = thing("Job", "batch/v1", "js-w-0", spec, namespace="team", owner=("JobSet", "js"))
+    alone = thing(
+        "Job", "batch/v1", "c-1", spec, namespace="team", labels=marks, owner=("CronJob", "c")
+    )
+
+    told = read(node("n1", 8), job_set, child, alone)
+
+    assert {job.name: sizes(job) for job in told.problem.jobs} == {
+        "team/js": {"replica": (2, 2)},
+        "team/c-1": {"replica": (2, 2)},
+    }
+
+
+def test_running_work_of_a_workload_has_its_priority_too():
+    workload = thing(
+        "Workload",
+        "kueue.x-k8s.io/v1beta1",
+        "w",
+        {"priority": 70, "podSets": [{"name": "main", "count": 1, "template": template(1)}]},
+        status={"conditions": [{"type": "Admitted", "status": "True"}]},
+        namespace="team",
+        owner=("Job", "j"),
+    )
+
+    told = read(node("n1", 8), workload, pod("j-0", 1, on="n1", owner=("Job", "j"), priority=0))
+
+    assert told.running("team/j").priority == 70
+
+
+def test_the_rest_of_a_gang_with_a_topology_is_said_to_be_planned_without_its_running_part():
+    marks = {"scheduling.x-k8s.io/pod-group": "g"}
+    near = {"kueue.x-k8s.io/podset-required-topology": "kubernetes.io/hostname"}
+    runs = pod("g-0", 1, on="n1", labels=marks, annotations=near)
+
+    told = read(node("n1", 8), runs, pod("g-1", 1, labels=marks, annotations=near))
+
+    assert told.job("team/g/rest").topology.within == "node"
+    assert told.says("ignored", "running part", "team/g/rest")

@@ -1,0 +1,240 @@
+"""Slurm's own words for nodes, jobs and topology, as a spec."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from specs.compile import compile_spec
+from specs.errors import SpecErrors
+from specs.importers.report import ImportReport
+from specs.importers.slurm.hostlist import HostlistError, hosts
+from specs.importers.slurm.importer import slurm_spec
+from specs.importers.slurm.jobs import read_jobs
+from specs.importers.slurm.nodes import read_nodes
+from specs.importers.slurm.topology import read_topology
+from specs.loader import parse_spec
+from tests.commands.running import unstrand
+from tests.damage import damaged
+
+DATA = Path(__file__).resolve().parents[1] / "data" / "slurm"
+
+
+@pytest.fixture(scope="module")
+def cluster():
+    report = ImportReport()
+    lines = slurm_spec(
+        read_nodes((DATA / "nodes.txt").read_text(), "nodes"),
+        read_jobs((DATA / "squeue.json").read_text(), "jobs"),
+        report,
+        read_topology((DATA / "topology.conf").read_text(), "topology"),
+    )
+    text = "\n".join(lines)
+    return compile_spec(parse_spec(text)).problem, list(report.lines())
+
+
+def job(cluster, name):
+    return next(job for job in cluster[0].jobs if job.name == name)
+
+
+def says(cluster, *words):
+    return any(all(word in line for word in words) for line in cluster[1])
+
+
+def test_nodes_have_gpus_cpus_memory_and_what_is_specialised_for_the_system(cluster):
+    node = cluster[0].node_by_name["dgx01"]
+
+    assert (node.n_gpus, node.cpu_milli, node.memory_mib) == (8, 220_000, 2_063_000 - 8192)
+    assert set(node.topology.gpu_models) == {"h100"}
+
+
+def test_states_tell_who_takes_work(cluster):
+    state = {node.name: (node.ready, node.cordoned) for node in cluster[0].nodes}
+
+    assert state["dgx01"] == (True, False)
+    assert state["dgx02"] == (True, True)
+    assert state["old01"] == (False, True)
+
+
+def test_switches_are_levels(cluster):
+    assert cluster[0].levels == ("spine", "leaf")
+    assert cluster[0].node_by_name["dgx02"].location == {"spine": "spine1", "leaf": "leaf1"}
+
+
+def test_running_jobs_hold_the_very_gpus_that_slurm_gave_them(cluster):
+    (running,) = cluster[0].running
+
+    assert running.name == "101-pre-train"
+    assert running.replicas[0].gpus == (0, 1, 2, 5)
+    assert running.replicas[0].memory_mib == 512_000
+    assert running.ends_in_s == 7200
+
+
+def test_waiting_jobs_stand_in_the_order_of_their_priority(cluster):
+    assert [job.name for job in cluster[0].jobs] == ["103-sweep", "104-tasks", "102-big"]
+    assert {job.priority for job in cluster[0].jobs} == {0}
+    assert says(cluster, "assumed", "priorities")
+
+
+def test_nodes_of_a_job_are_a_gang_of_one_part_each(cluster):
+    big = job(cluster, "102-big")
+
+    assert big.gang
+    assert (big.roles[0].replicas, big.roles[0].shape.gpus) == (2, 8)
+    assert big.roles[0].shape.cpu_milli == 64_000
+    assert (big.spread.over, big.spread.max_per) == ("node", 1)
+    assert big.roles[0].shape.gpu_models == ("h100",)
+
+
+def test_partition_and_features_say_where_a_job_may_run(cluster):
+    def nodes(name):
+        wanted = job(cluster, name).roles[0].shape.node_selector
+        return {
+            node.name
+            for node in cluster[0].nodes
+            if all(node.labels.get(key) == value for key, value in wanted)
+        }
+
+    assert nodes("102-big") == {"dgx01", "dgx02"}
+    assert nodes("103-sweep") == {"dgx01", "dgx02", "dgx03", "old01"}
+    assert nodes("104-tasks") == {"dgx01", "dgx02", "old01"}
+
+
+def test_tasks_of_an_array_start_each_for_itself(cluster):
+    sweep = job(cluster, "103-sweep")
+
+    assert not sweep.gang
+    assert sweep.roles[0].replicas == 5
+
+
+def test_gpus_per_task_make_a_part_of_every_task(cluster):
+    tasks = job(cluster, "104-tasks")
+
+    assert (tasks.roles[0].replicas, tasks.roles[0].shape.gpus) == (4, 2)
+    assert tasks.spread is None
+
+
+def test_held_jobs_and_other_gres_are_listed(cluster):
+    assert says(cluster, "ignored", "held", "105")
+    assert says(cluster, "ignored", "gres nic")
+
+
+def test_the_verb_writes_the_spec_and_says_the_rest(tmp_path):
+    words = ["import", "slurm", "--nodes", DATA / "nodes.txt", "--jobs", DATA / "squeue.json"]
+
+    done = unstrand(*words, "--topology", DATA / "topology.conf", "--save", tmp_path / "s.yaml")
+
+    assert done.code == 0
+    assert "read: nodes (5)" in done.err
+    assert unstrand("validate", tmp_path / "s.yaml").code == 0
+
+
+@pytest.mark.parametrize(
+    ("text", "names"),
+    [
+        ("n1", ("n1",)),
+        ("n[1-3],m", ("n1", "n2", "n3", "m")),
+        ("n[08-11]", ("n08", "n09", "n10", "n11")),
+        ("a[1,3]b[2]", ("a1b2", "a3b2")),
+        ("", ()),
+    ],
+)
+def test_host_lists(text, names):
+    assert hosts(text) == names
+
+
+@pytest.mark.parametrize("text", ["n[1-", "n]", "n[a]", "n[3-1]", "n[1-999999999]", "n[[1]]"])
+def test_what_is_no_host_list_is_refused(text):
+    with pytest.raises(HostlistError):
+        hosts(text)
+
+
+@given(st.text("n[]1-9,0 a", max_size=12))
+def test_host_lists_are_read_or_refused(text):
+    try:
+        names = hosts(text)
+    except HostlistError:
+        return
+    assert all(names)
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("SwitchName=a Switches=b", "no switch has this name"),
+        ("SwitchName=a Switches=b\nSwitchName=b Switches=a", "above themselves"),
+        ("SwitchName=a Nodes=n[1-", "f:1:1: .*brackets"),
+        ("Nonsense", "SwitchName="),
+    ],
+)
+def test_damage_of_a_topology_is_told(text, said):
+    with pytest.raises(SpecErrors, match=said):
+        read_topology(text, "f")
+
+
+def test_blocks_are_a_level_too():
+    places = read_topology("BlockName=b1 Nodes=n[1-2]\nBlockName=b2\nBlockSizes=2,4\n", "f")
+
+    assert places.levels == ("block",)
+    assert places.of == {"n1": {"block": "b1"}, "n2": {"block": "b1"}}
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("", "there is no node"),
+        ("hello", "NodeName="),
+        ("NodeName=a CPUTot=x", "CPUTot is no whole"),
+    ],
+)
+def test_damage_of_a_node_list_is_told(text, said):
+    with pytest.raises(SpecErrors, match=said):
+        read_nodes(text, "f")
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("{", "no JSON"),
+        ('{"jobs": [{"job_state": 5}]}', "job_state"),
+        ('{"jobs": [{"job_state": ["PENDING"], "tres_req_str": "cpu=x"}]}', "not a quantity"),
+        ('{"jobs": [{"job_state": ["RUNNING"], "nodes": "n["}]}', "brackets"),
+    ],
+)
+def test_damage_of_a_job_list_is_told(text, said):
+    with pytest.raises(SpecErrors, match=said):
+        read_jobs(text, "f")
+
+
+@settings(max_examples=100)
+@given(damaged(json.loads((DATA / "squeue.json").read_text())))
+def test_a_damaged_job_list_is_a_sound_spec_or_a_clear_error(document):
+    nodes = read_nodes((DATA / "nodes.txt").read_text(), "nodes")
+    try:
+        jobs = read_jobs(json.dumps(document), "jobs")
+    except SpecErrors:
+        return
+
+    problem = compile_spec(parse_spec("\n".join(slurm_spec(nodes, jobs, ImportReport())))).problem
+
+    held = [(r.node, gpu) for job in problem.running for r in job.replicas for gpu in r.gpus]
+    assert len(held) == len(set(held))
+
+
+@settings(max_examples=60)
+@given(st.data())
+def test_a_damaged_node_list_is_a_sound_spec_or_a_clear_error(data):
+    text = (DATA / "nodes.txt").read_text()
+    for _ in range(data.draw(st.integers(1, 4))):
+        at = data.draw(st.integers(0, len(text) - 1))
+        text = text[:at] + data.draw(st.text("=:+*,()09aN \n", max_size=3)) + text[at + 1 :]
+    try:
+        nodes = read_nodes(text, "nodes")
+    except SpecErrors:
+        return
+
+    compile_spec(parse_spec("\n".join(slurm_spec(nodes, (), ImportReport()))))
