@@ -10,7 +10,10 @@ from kube.cluster import offer_label
 from kube.labels import PRESETS
 from specs.importers.writing import cores, memory
 from specs.models.quantity import MIB, MILLI
+from topology.errors import UnknownMigProfileError
 from topology.hardware import gpu_model
+from topology.mig.layouts import seated
+from topology.mig.tables import mig_table_or_none
 
 if TYPE_CHECKING:
     from kube.cluster import Cluster
@@ -88,10 +91,28 @@ class NodeEntries:
             entry["gpus_unhealthy"] = gpus.unhealthy
         if gpus.cut:
             entry["mig"] = tuple(
-                {"gpu": gpu, "instances": tuple({"profile": profile} for profile in profiles)}
+                {"gpu": gpu, "instances": self._instances(node, gpus.model, profiles)}
                 for gpu, profiles in sorted(gpus.cut.items())
             )
         return entry
+
+    def _instances(
+        self, node: Node, model: str | None, profiles: tuple[str, ...]
+    ) -> tuple[Entry, ...]:
+        """The instances of one GPU; the API has their number, and not where they begin."""
+        table = mig_table_or_none(model)
+        if table is None:
+            return tuple({"profile": profile} for profile in profiles)
+        try:
+            layout = seated(table, [table.profile(profile) for profile in profiles])
+        except UnknownMigProfileError:
+            layout = None
+        report = self.cluster.report
+        if layout is None:
+            report.ignored.add("MIG instances that cannot be on one GPU together", node.name)
+            return ()
+        report.assumed.add("where on its GPU each MIG instance begins", node.name)
+        return tuple({"profile": i.profile, "start": i.start} for i in layout)
 
     def _opaque_model(self, node: Node) -> str:
         """GPUs of several vendors are told apart even where no label names the model."""

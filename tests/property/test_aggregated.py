@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given, settings
 
@@ -32,6 +34,7 @@ def check_bounds(ruler: Ruler, plan: Plan, bounds: tuple[int, ...], best: tuple[
 @settings(max_examples=150)
 @given(tiny_problems())
 def test_bounds_hold_for_the_best_of_all_plans(problem):
+    problem = replace(problem, preempt_for=())  # the packed model leaves running work alone
     ruler = Ruler(problem)
     try:
         best = best_values(problem)
