@@ -417,9 +417,14 @@ class _Desk:
         return self._turn
 
     def rank(self, job: Job) -> tuple[int, int]:
-        members = self._problem.start_groups.get(job.start_group or "", (job,))
-        oldest = min(self._problem.position[member.name] for member in members)
-        return (-max(member.priority for member in members), oldest)
+        return rank(self._problem, job)
+
+
+def rank(problem: Problem, job: Job) -> tuple[int, int]:
+    """The turn of a job among all that wait: by priority, then age, its start group's best."""
+    members = problem.start_groups.get(job.start_group or "", (job,))
+    oldest = min(problem.position[member.name] for member in members)
+    return (-max(member.priority for member in members), oldest)
 
 
 def _opened(node: Node) -> Node:

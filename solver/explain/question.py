@@ -16,7 +16,7 @@ from solver.cpsat.extract import extract_plan
 from solver.cpsat.model import PlacementModel
 from solver.linear import total
 from solver.problem import Problem
-from solver.reasons import waiting_part
+from solver.reasons import rank, waiting_part
 from solver.solution import Placement, Plan
 from solver.tiers import Ruler
 from solver.workload import Job, Preemption, RunningJob, RunningReplica
@@ -31,14 +31,16 @@ UNTOUCHABLE = Preemption(allowed=False)
 class Case:
     """A job that waits, in a problem, after a plan.
 
-    `question` is the job alone against what the plan leaves; `ends_at_s` is the moment
-    (`time.monotonic`) by which an answer is wanted.
+    `question` is the job alone against what the plan leaves. Fixes are sought against `claim`,
+    in which jobs that come after it have no place yet: what they have is only a plan. `ends_at_s`
+    is the moment (`time.monotonic`) by which an answer is wanted.
     """
 
     problem: Problem
     plan: Plan
     job: Job
     question: Problem
+    claim: Problem
     ends_at_s: float
 
     @property
@@ -56,7 +58,23 @@ def case_of(problem: Problem, plan: Plan, name: str, time_s: float) -> Case:
     """The case of a pending job."""
     job = problem.job_by_name[name]
     ends_at_s = time.monotonic() + time_s
-    return Case(problem, plan, job, focused(problem, plan, job), ends_at_s)
+    question = focused(problem, plan, job)
+    claim = focused(problem, before(problem, plan, job), job)
+    if places_for(claim) is not None:
+        claim = question  # the plan had its reasons to pass the job over
+    return Case(problem, plan, job, question, claim, ends_at_s)
+
+
+def before(problem: Problem, plan: Plan, job: Job) -> Plan:
+    """The plan with the starts of only those jobs whose turn is before that of a job (its own too).
+
+    What they make others give way for them stays as it is.
+    """
+    turn = rank(problem, job)
+    early = {other.name for other in problem.jobs if rank(problem, other) <= turn}
+    return Plan(
+        tuple(p for p in plan.placements if p.job in early), plan.evictions, plan.moves
+    )
 
 
 def focused(problem: Problem, plan: Plan, job: Job) -> Problem:
