@@ -12,7 +12,7 @@ from typing import Annotated
 
 import typer
 
-from commands import compare, import_cluster, schema, simulate, solve, topology, validate
+from commands import compare, explain, import_cluster, schema, simulate, solve, topology, validate
 
 app = typer.Typer(
     name="unstrand",
@@ -25,6 +25,7 @@ app = typer.Typer(
 )
 app.command("solve")(solve.solve)
 app.command("compare")(compare.compare)
+app.command("explain")(explain.explain)
 app.command("validate")(validate.validate)
 app.command("simulate")(simulate.simulate)
 app.command("topology")(topology.topology)
