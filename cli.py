@@ -15,6 +15,7 @@ import typer
 from commands import (
     advise,
     compare,
+    explain,
     export,
     import_cluster,
     mig,
@@ -37,6 +38,7 @@ app = typer.Typer(
 )
 app.command("solve")(solve.solve)
 app.command("compare")(compare.compare)
+app.command("explain")(explain.explain)
 app.command("validate")(validate.validate)
 app.command("simulate")(simulate.simulate)
 app.command("topology")(topology.topology)

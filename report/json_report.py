@@ -74,7 +74,7 @@ def solve_report(result: SolveResult) -> dict[str, Any]:
         "policy": result.policy,
         "model": result.model,
         "objectives": [_objective(term) for term in result.objectives],
-        "placements": [_placement(placement) for placement in result.plan.placements],
+        "placements": [placement_report(placement) for placement in result.plan.placements],
         "pending": [_pending(waiting) for waiting in result.pending],
         "evictions": [_eviction(evicted) for evicted in result.evictions],
         "moves": [_move(moved) for moved in result.moves],
@@ -230,7 +230,8 @@ def _move(moved: Moved) -> dict[str, Any]:
     }
 
 
-def _placement(placement: Placement) -> dict[str, Any]:
+def placement_report(placement: Placement) -> dict[str, Any]:
+    """One replica and its place."""
     return {
         "job": placement.job,
         "role": placement.role,

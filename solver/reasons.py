@@ -54,7 +54,7 @@ def _left_over(job: Job, plan: Plan) -> bool:
     return started == 0 if job.gang else started < job.replicas
 
 
-def _waiting(job: Job, plan: Plan) -> Job:
+def waiting_part(job: Job, plan: Plan) -> Job:
     """The part of a job that waits.
 
     Of a gang that is its minimum; of independent replicas the first role that is short of some.
@@ -91,7 +91,7 @@ class _Desk:
         self._coming = deque(sorted(ranked, key=lambda pair: pair[0]))
 
     def explain(self, job: Job) -> Pending:
-        waiting = _waiting(job, self._plan)
+        waiting = waiting_part(job, self._plan)
         verdict = self._verdict(waiting)
         started = len(self._plan.by_job.get(job.name, ()))
         text = verdict.text
@@ -303,7 +303,7 @@ class _Desk:
         if job.start_group is None or not self._room(self._after, job).fits:
             return None
         group = self._problem.start_groups[job.start_group]
-        others = [_waiting(other, self._plan) for other in group if other.name != job.name]
+        others = [waiting_part(other, self._plan) for other in group if other.name != job.name]
         for other in others:
             if not self._room(self._after, other).fits:
                 text = f"starts only together with {other.name}, which has no room"
@@ -438,9 +438,14 @@ class _Desk:
         return self._turn
 
     def rank(self, job: Job) -> tuple[int, int]:
-        members = self._problem.start_groups.get(job.start_group or "", (job,))
-        oldest = min(self._problem.position[member.name] for member in members)
-        return (-max(member.priority for member in members), oldest)
+        return rank(self._problem, job)
+
+
+def rank(problem: Problem, job: Job) -> tuple[int, int]:
+    """The turn of a job among all that wait: by priority, then age, its start group's best."""
+    members = problem.start_groups.get(job.start_group or "", (job,))
+    oldest = min(problem.position[member.name] for member in members)
+    return (-max(member.priority for member in members), oldest)
 
 
 def _opened(node: Node) -> Node:

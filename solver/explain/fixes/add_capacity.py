@@ -1,0 +1,60 @@
+"""Add nodes like one that is there: as few GPUs as possible."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+
+from solver.cluster import HOSTNAME, Node
+from solver.explain.fixes.change import BOUGHT_S, Change
+from solver.explain.question import Case, places_for
+from solver.fit import capacity
+from solver.problem import Problem
+
+KINDS = 8
+"""Kinds of nodes (and groups of them) that are tried, those with fewest GPUs first."""
+
+
+def add_capacity(case: Case) -> Iterator[Change]:
+    """For each kind of node that takes the job: the fewest of them; cheapest first."""
+    rule = case.part.topology
+    level = rule.within if rule is not None and rule.required else None
+    models: dict[object, Node] = {}
+    for node in case.claim.nodes:
+        if any(capacity(node, role.shape) for role in case.part.roles) and node.schedulable:
+            group = None if level in (None, "node", "island") else node.group(level or "", case.claim.levels)
+            models.setdefault((node.kind, group), node)
+    ranked = sorted(models.values(), key=lambda node: (node.n_gpus, node.name))[:KINDS]
+    found = [change for node in ranked if (change := _added(case, node)) is not None]
+    yield from sorted(found, key=lambda change: change.cost_gpu_s)
+
+
+def _added(case: Case, node: Node) -> Change | None:
+    counts = range(1, sum(job.min_replicas for job in case.claim.jobs) + 1)
+
+    def works(count: int) -> bool:
+        return places_for(_with(node, count)(case.claim)) is not None
+
+    if not works(counts[-1]):
+        return None
+    count = counts[bisect_left(counts, True, key=works)]
+    gpus = count * len(node.usable_gpus)
+    return Change(
+        kind="add-capacity",
+        text=f"add {count} {'node' if count == 1 else 'nodes'} like {node.name} ({gpus} GPUs)",
+        params={"like": node.name, "nodes": count, "gpus": gpus},
+        cost_gpu_s=gpus * BOUGHT_S,
+        apply=_with(node, count),
+    )
+
+
+def _with(node: Node, count: int) -> Callable[[Problem], Problem]:
+    def apply(problem: Problem) -> Problem:
+        taken = set(problem.node_by_name)
+        names = [f"{node.name}-added-{number}" for number in range(count)]
+        labels = {key: value for key, value in node.labels.items() if key != HOSTNAME}
+        added = [replace(node, name=n, labels=labels) for n in names if n not in taken]
+        return replace(problem, nodes=(*problem.nodes, *added))
+
+    return apply

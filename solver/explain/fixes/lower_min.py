@@ -1,0 +1,54 @@
+"""Start with fewer replicas: the largest minimum that works."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+
+from ortools.sat.python import cp_model
+
+from solver.cluster import GPU_MILLI
+from solver.explain.fixes.change import GONE_WITHOUT_S, Change, with_role
+from solver.explain.question import Case, model_of, new_solver
+from solver.problem import Problem
+from solver.workload import Role
+
+
+def lower_min(case: Case) -> Iterator[Change]:
+    """For each role of a gang alone: the most replicas that fit; cheapest first."""
+    if not case.job.gang:
+        return
+    found = [change for role in case.part.roles if (change := _lowered(case, role)) is not None]
+    yield from sorted(found, key=lambda change: change.cost_gpu_s)
+
+
+def _lowered(case: Case, role: Role) -> Change | None:
+    if role.min_replicas < 2:
+        return None
+    question = _to(case, role, 1)(case.claim)
+    placement = model_of(question)
+    variables, job = placement.variables, question.job_by_name[case.job.name]
+    lowered = next(other for other in job.roles if other.name == role.name)
+    counts = [x for _, x in variables.counts(job, lowered)]
+    if not counts:
+        return None
+    variables.model.maximize(sum(counts))
+    solver = new_solver()
+    if solver.solve(variables.model) not in (cp_model.OPTIMAL, cp_model.FEASIBLE):
+        return None
+    most = sum(solver.value(x) for x in counts)
+    if not 0 < most < role.min_replicas:
+        return None
+    whose = "" if len(case.job.roles) == 1 else f" of {role.name}"
+    less_milli = (role.min_replicas - most) * case.problem.gpu_milli(role.shape)
+    return Change(
+        kind="lower-min",
+        text=f"start with {most} replicas{whose} instead of {role.min_replicas}",
+        params={"role": role.name, "from": role.min_replicas, "min": most},
+        cost_gpu_s=-(-less_milli * GONE_WITHOUT_S // GPU_MILLI),
+        apply=_to(case, role, most),
+    )
+
+
+def _to(case: Case, role: Role, most: int) -> Callable[[Problem], Problem]:
+    return with_role(case.job.name, role.name, lambda other: replace(other, min_replicas=most))

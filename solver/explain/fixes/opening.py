@@ -1,0 +1,54 @@
+"""The fewest keys that open enough nodes: cordons to lift, taints to tolerate, labels to drop."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import TypeVar
+
+from ortools.sat.python import cp_model
+
+from solver.cluster import Node
+from solver.explain.question import model_of, new_solver
+from solver.problem import Problem
+from solver.workload import Shape
+
+Key = TypeVar("Key", str, tuple[str, str, str], tuple[str, str])
+
+TRIES = 4
+"""Sets of keys that are proposed; another one helps where the first opens a door to others too."""
+
+
+def fewest_keys(
+    question: Problem, name: str, needed: Callable[[Node, Shape], frozenset[Key]]
+) -> Iterator[tuple[Key, ...]]:
+    """Sets of keys, smallest first, with which the job of that name finds its places.
+
+    Parameters
+    ----------
+    question
+        The question in which everything is open.
+    needed
+        The keys that a node asks of a shape.
+    """
+    job = question.job_by_name[name]
+    if not any(needed(node, role.shape) for node in question.nodes for role in job.roles):
+        return
+    placement = model_of(question, merge=False)
+    variables = placement.variables
+    used: dict[Key, cp_model.IntVar] = {}
+    for role in job.roles:
+        for node, x in variables.counts(job, role):
+            for key in sorted(needed(node, role.shape)):
+                if key not in used:
+                    used[key] = variables.model.new_bool_var(f"key{key}")
+                variables.model.add(x <= role.replicas * used[key])
+    variables.model.minimize(sum(used.values()))
+    for _ in range(TRIES):
+        solver = new_solver()
+        if solver.solve(variables.model) not in (cp_model.OPTIMAL, cp_model.FEASIBLE):
+            return
+        chosen = [key for key, literal in used.items() if solver.value(literal)]
+        if not chosen:
+            return
+        yield tuple(sorted(chosen))
+        variables.model.add(sum(used[key] for key in chosen) <= len(chosen) - 1)

@@ -1,0 +1,62 @@
+"""Raise the limits of the job's queue, and of those above it, just as far as the job needs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+
+from solver.explain.fixes.change import Change, listed
+from solver.explain.question import Case
+from solver.fair_share import held_by_queue
+from solver.problem import Problem
+from solver.queues import subtree
+from solver.result_text import amount_text
+from solver.workload import RESOURCES, Job, ResourceName
+
+Limits = Mapping[str, Mapping[ResourceName, int]]
+
+
+def raise_quota(case: Case) -> Iterator[Change]:
+    """The lowest limits under which the job may start."""
+    question = case.claim
+    used = held_by_queue(question.queues, question.running)
+    raised: dict[str, dict[ResourceName, int]] = {}
+    told: list[str] = []
+    for queue in question.queues:
+        members = subtree(question.queues, queue.name)
+        if case.job.queue not in members:
+            continue
+        for resource in RESOURCES:
+            limit = queue.limit.get(resource)
+            if limit is None:
+                continue
+            mine = sum(_needs(question, j, resource) for j in question.jobs if j.queue in members)
+            needed = sum(used[name][resource] for name in members) + mine
+            if mine and needed > limit:
+                raised.setdefault(queue.name, {})[resource] = needed
+                told.append(
+                    f"{queue.name} from {amount_text(resource, limit)} "
+                    f"to {amount_text(resource, needed)}"
+                )
+    if raised:
+        yield Change(
+            kind="raise-quota",
+            text=f"raise the limit of {listed(told)}",
+            params={"limits": {name: dict(limits) for name, limits in raised.items()}},
+            apply=lambda problem: _raised(problem, raised),
+        )
+
+
+def _needs(problem: Problem, job: Job, resource: ResourceName) -> int:
+    return sum(
+        (role.min_replicas if job.gang else 1) * problem.amount(role.shape, resource)
+        for role in job.roles
+    )
+
+
+def _raised(problem: Problem, limits: Limits) -> Problem:
+    queues = (
+        replace(queue, limit={**queue.limit, **limits.get(queue.name, {})})
+        for queue in problem.queues
+    )
+    return replace(problem, queues=tuple(queues))

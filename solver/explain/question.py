@@ -1,0 +1,151 @@
+"""One job against what a plan leaves: the small question that an explanation asks many times.
+
+Everything else is as the plan leaves it and stays: what starts counts as running work that must
+not be touched. Partners that start together with the job are part of the question.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, replace
+
+from ortools.sat.python import cp_model
+
+from solver.aftermath import settled
+from solver.cpsat.extract import extract_plan
+from solver.cpsat.model import PlacementModel
+from solver.linear import total
+from solver.problem import Problem
+from solver.reasons import rank, waiting_part
+from solver.solution import Placement, Plan
+from solver.tiers import Ruler
+from solver.workload import Job, Preemption, RunningJob, RunningReplica
+
+SEARCH_S = 3.0
+"""Longest search for places of one job; not found by then counts as no."""
+
+UNTOUCHABLE = Preemption(allowed=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """A job that waits, in a problem, after a plan.
+
+    `question` is the job alone against what the plan leaves. Fixes are sought against `claim`,
+    in which jobs that come after it have no place yet: what they have is only a plan. `ends_at_s`
+    is the moment (`time.monotonic`) by which an answer is wanted.
+    """
+
+    problem: Problem
+    plan: Plan
+    job: Job
+    question: Problem
+    claim: Problem
+    ends_at_s: float
+
+    @property
+    def part(self) -> Job:
+        """The part of the job that waits."""
+        return self.question.job_by_name[self.job.name]
+
+    @property
+    def left_s(self) -> float:
+        """Seconds left."""
+        return max(0.0, self.ends_at_s - time.monotonic())
+
+
+def case_of(problem: Problem, plan: Plan, name: str, time_s: float) -> Case:
+    """The case of a pending job."""
+    job = problem.job_by_name[name]
+    ends_at_s = time.monotonic() + time_s
+    question = focused(problem, plan, job)
+    claim = focused(problem, before(problem, plan, job), job)
+    if places_for(claim) is not None:
+        claim = question  # the plan had its reasons to pass the job over
+    return Case(problem, plan, job, question, claim, ends_at_s)
+
+
+def before(problem: Problem, plan: Plan, job: Job) -> Plan:
+    """The plan with the starts of only those jobs whose turn is before that of a job (its own too).
+
+    What they make others give way for them stays as it is.
+    """
+    turn = rank(problem, job)
+    early = {other.name for other in problem.jobs if rank(problem, other) <= turn}
+    return Plan(
+        tuple(p for p in plan.placements if p.job in early), plan.evictions, plan.moves
+    )
+
+
+def focused(problem: Problem, plan: Plan, job: Job) -> Problem:
+    """The job (and partners of its start group) alone; all others stay as the plan leaves them."""
+    after, starts = settled(problem, plan)
+    partners = problem.start_groups.get(job.start_group or "", ())
+    asked = {other.name for other in partners} | {job.name}
+    planned = [
+        _as_running(after, other, starts.by_job[other.name])
+        for other in problem.jobs
+        if other.name in starts.by_job
+    ]
+    mine = f"{job.name} (started)"
+    running = [replace(r, name=mine) if r.name == job.name else r for r in planned]
+    jobs = [waiting_part(other, plan) for other in problem.jobs if other.name in asked]
+    return replace(
+        after, running=(*after.running, *running), jobs=tuple(jobs), reference_shapes=()
+    )
+
+
+def _as_running(problem: Problem, job: Job, places: tuple[Placement, ...]) -> RunningJob:
+    shapes = {role.name: role.shape for role in job.roles}
+    return RunningJob(
+        name=job.name,
+        queue=job.queue,
+        priority=job.priority,
+        replicas=tuple(
+            RunningReplica(
+                node=p.node,
+                gpus=p.gpus,
+                share_milli=p.share_milli,
+                cpu_milli=shapes[p.role].cpu_milli,
+                memory_mib=shapes[p.role].memory_mib,
+            )
+            for p in places
+        ),
+        shapes=tuple(shapes[p.role] for p in places),
+        preemption=UNTOUCHABLE,
+    )
+
+
+def model_of(question: Problem, *, merge: bool = True) -> PlacementModel:
+    """The rules of the question; every gang in it has to start, of other jobs one replica."""
+    model = PlacementModel(question, Ruler(question), lambda: None, merge=merge)
+    variables = model.variables
+    for job in question.pending:
+        if job.gang:
+            variables.require(variables.start[job.name], 1, 1)
+        else:
+            counts = (x for role in job.roles for _, x in variables.counts(job, role))
+            variables.require(total(counts), 1, None)
+    return model
+
+
+def new_solver(time_s: float = SEARCH_S) -> cp_model.CpSolver:
+    """A quick, repeatable search."""
+    solver = cp_model.CpSolver()
+    solver.parameters.num_workers = 1
+    solver.parameters.random_seed = 1
+    solver.parameters.cp_model_probing_level = 0
+    solver.parameters.symmetry_level = 0
+    solver.parameters.max_time_in_seconds = max(0.01, time_s)
+    solver.parameters.catch_sigint_signal = False
+    return solver
+
+
+def places_for(question: Problem) -> Plan | None:
+    """A plan in which all jobs of the question start, or None where there is none."""
+    model = model_of(question)
+    solver = new_solver()
+    status = solver.solve(model.variables.model)
+    if status not in (cp_model.OPTIMAL, cp_model.FEASIBLE):
+        return None
+    return extract_plan(model.variables, model.devices, solver.value)

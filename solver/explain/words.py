@@ -1,0 +1,101 @@
+"""The rules of a core in words, with their numbers."""
+
+from __future__ import annotations
+
+from solver.cluster import GPU_MILLI
+from solver.explain.explanation import CoreRule
+from solver.explain.question import Case
+from solver.fit import refusals
+from solver.metrics import shape_label
+from solver.result_text import amount_text
+from solver.state import empty_state, initial_states
+from solver.workload import RESOURCES, Shape
+
+
+def told(case: Case, rules: tuple[str, ...]) -> tuple[CoreRule, ...]:
+    """What the job wants, what stands against it, and, unless work holds it, what nodes have."""
+    said = [CoreRule(rule="job", detail=_wants(case))]
+    said += [CoreRule(rule=rule, detail=_detail(case, rule)) for rule in rules]
+    if "held" not in rules and set(rules) <= {"cpu", "memory", "topology", "spread", "link"}:
+        said.append(CoreRule(rule="capacity", detail=_capacity(case)))
+    return tuple(said)
+
+
+def _wants(case: Case) -> str:
+    job = case.part
+    if not job.gang:
+        return f"one more replica of {shape_label(job.roles[0].shape)}"
+    parts = [f"{role.min_replicas} x {shape_label(role.shape)}" for role in job.roles]
+    return f"{' and '.join(parts)}{' together' if job.min_replicas > 1 else ' on one node'}"
+
+
+def _capacity(case: Case) -> str:
+    nodes = case.question.nodes
+    gpus = [empty_state(node).free_milli // GPU_MILLI for node in nodes]
+    return f"{sum(gpus)} GPUs on {len(nodes)} nodes, at most {max(gpus, default=0)} on one"
+
+
+def _detail(case: Case, rule: str) -> str:
+    question, job = case.question, case.part
+    shapes = [role.shape for role in job.roles]
+    match rule:
+        case "held":
+            return _held(case)
+        case "not-ready" | "cordoned":
+            which = [n for n in question.nodes if (n.cordoned if rule == "cordoned" else not n.ready)]
+            free = sum(empty_state(n).free_milli for n in which) // GPU_MILLI
+            names = ", ".join(n.name for n in which[:3]) + (", …" if len(which) > 3 else "")
+            return f"{len(which)} nodes with {free} GPUs take nothing new: {names}"
+        case "unhealthy":
+            failed = sum(len(node.unhealthy_gpus) for node in question.nodes)
+            return f"{failed} GPUs have failed"
+        case "cpu":
+            return f"asks for {_each(shapes, 'cpu_milli')} per replica"
+        case "memory":
+            return f"asks for {_each(shapes, 'memory_mib')} per replica"
+        case "spread":
+            assert job.spread is not None
+            return f"at most {job.spread.max_per} replicas in one {job.spread.over}"
+        case "topology":
+            assert job.topology is not None
+            return f"all within one {job.topology.within}"
+        case "link":
+            return "the GPUs of a replica are joined by NVLink"
+        case "model":
+            models = sorted({model for shape in shapes for model in shape.gpu_models})
+            return f"only {' or '.join(models)}"
+        case "label":
+            pairs = sorted({pair for shape in shapes for pair in shape.node_selector})
+            return f"only nodes with {', '.join(f'{k}={v}' for k, v in pairs)}"
+        case "taint":
+            refused = [n for n in question.nodes if any("taint" in refusals(n, s) for s in shapes)]
+            marks = sorted({f"{t.key}={t.value}" for n in refused for t in n.taints if t.repels})
+            return f"{len(refused)} nodes have taints that it does not tolerate: {', '.join(marks)}"
+        case "start-group":
+            names = [other.name for other in question.jobs if other.name != job.name]
+            return f"starts only together with {', '.join(names)}"
+        case _:
+            limits = [
+                f"{queue.name} {amount_text(r, queue.limit[r])}"
+                for queue in question.queues
+                for r in RESOURCES
+                if r in queue.limit
+            ]
+            return f"limits of queues: {', '.join(limits)}"
+
+
+def _each(shapes: list[Shape], part: str) -> str:
+    if part == "cpu_milli":
+        return amount_text("cpu_milli", max(shape.cpu_milli for shape in shapes))
+    return amount_text("memory_mib", max(shape.memory_mib for shape in shapes))
+
+
+def _held(case: Case) -> str:
+    states = initial_states(case.question)
+    free = [states[n.name].free_milli / GPU_MILLI for n in case.question.nodes if n.schedulable]
+    planned = len(case.plan.by_job.keys() - {case.job.name})
+    also = f" and the {planned} jobs that start" if planned else ""
+    return (
+        f"what runs{also} stays: {sum(free):g} GPUs are free, at most {max(free, default=0):g} "
+        "on one node"
+    )

@@ -1,0 +1,19 @@
+"""Amounts in a sentence, as reasons and fixes say them."""
+
+from __future__ import annotations
+
+from solver.cluster import GPU_MILLI
+from solver.workload import ResourceName
+
+
+def amount_text(resource: ResourceName, amount: int) -> str:
+    """An amount with its unit.
+
+    Examples
+    --------
+    >>> amount_text("gpu_milli", 8000), amount_text("cpu_milli", 1500), amount_text("memory_mib", 512)
+    ('8 GPUs', '1.5 CPU', '0.5 GiB')
+    """
+    if resource == "gpu_milli":
+        return f"{amount / GPU_MILLI:g} {'GPU' if amount == GPU_MILLI else 'GPUs'}"
+    return f"{amount / 1000:g} CPU" if resource == "cpu_milli" else f"{amount / 1024:g} GiB"
