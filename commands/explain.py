@@ -43,7 +43,7 @@ def explain(
     from solver.carry_over import carried_over
     from solver.explain.answer import explain as explain_job
     from specs.hints import did_you_mean
-    from specs.plans import load_placements
+    from specs.plans import load_plan
 
     question = read_question(
         spec, max_size=max_size, time_limit=time_limit, workers=workers, seed=seed
@@ -54,7 +54,7 @@ def explain(
             raise typer.BadParameter(f'"{job}" runs already', param_hint="JOB")
         hint = did_you_mean(job, problem.job_by_name, "jobs")
         raise typer.BadParameter(f'no job "{job}" waits. {hint}', param_hint="JOB")
-    begin = None if start is None else carried_over(problem, load_placements(start))
+    begin = None if start is None else carried_over(problem, load_plan(start))
     result = answer(question, CP_SAT, begin)
     explanation = explain_job(problem, result.plan, job, question.options)
     emit(output, explain_report(explanation), explain_view(explanation))
