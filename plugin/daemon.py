@@ -10,24 +10,21 @@ import asyncio
 import contextlib
 import logging
 import time
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field, replace
 
+from plugin.advertise import Advertiser
 from plugin.cdi import CdiFolder
 from plugin.config import PluginConfig
 from plugin.devices.base import DeviceSource, NodeDevices
 from plugin.endpoint import Endpoint
 from plugin.errors import PluginError
-from plugin.feed import snapshot
 from plugin.geometry import GeometryTask
 from plugin.health import HealthBook
 from plugin.kubelet import FolderWatch, KubeletPaths, Ownership, identity
 from plugin.metrics import Metrics
-from plugin.mps import daemon_trouble
 from plugin.pod_resources import ids_in_use
-from plugin.resources import Offer, Resource, offer
-from plugin.server import Served
-from plugin.transition import step
+from plugin.resources import offer
 
 log = logging.getLogger("unstrand.plugin")
 
@@ -90,14 +87,14 @@ class Daemon:
         self.config = load_config()
         self.health = health if health is not None else HealthBook()
         self.metrics = metrics if metrics is not None else Metrics()
-        self.endpoints: dict[str, Endpoint] = {}
         self.node: NodeDevices | None = None
         self.troubles: dict[str, str] = {"start": "devices are not listed yet"}
         self.notes: tuple[str, ...] = ()
         self._load_config, self._config_stamp = load_config, config_stamp
         self._cdi, self._geometry = cdi, geometry
-        self._leaving: dict[str, Mapping[str, float]] = {}
-        self._kept = False
+        self._advertiser = Advertiser(
+            settings.paths, self.metrics, self.health, pre_start=settings.pre_start
+        )
         self._wake = asyncio.Event()
         self._rescan = True
         self._owner = Ownership(settings.paths.ours, self.config.domain)
@@ -115,7 +112,12 @@ class Daemon:
             for name, endpoint in self.endpoints.items()
             if not endpoint.registered
         }
-        return self.troubles | pending
+        return self.troubles | self._advertiser.troubles | pending
+
+    @property
+    def endpoints(self) -> dict[str, Endpoint]:
+        """Everything that is served, by resource."""
+        return self._advertiser.endpoints
 
     # --- life ----------------------------------------------------------------------------------
 
@@ -184,7 +186,7 @@ class Daemon:
     def _busy(self) -> bool:
         """Whether something is under way that a look at who holds what may move on."""
         working = self._geometry is not None and self._geometry.busy
-        return self._kept or any(self._leaving.values()) or working
+        return self._advertiser.waits or working
 
     async def reconcile(self) -> None:
         """Move what is advertised one step towards what should be.
@@ -211,91 +213,16 @@ class Daemon:
             retiring = await asyncio.to_thread(self._geometry.advance, node, held)
             if self._geometry.changed_devices:
                 node = self.node = await asyncio.to_thread(self.source.scan)
-        self._advertise(node, offer(node, self.config), in_use, retiring)
-        if self._cdi is not None:
-            await asyncio.to_thread(self._cdi.write, node, self.config)
-
-    def _advertise(
-        self,
-        node: NodeDevices,
-        wanted: Offer,
-        in_use: Mapping[str, frozenset[str]] | None,
-        retiring: frozenset[str],
-    ) -> None:
+        wanted = offer(node, self.config)
         if wanted.notes != self.notes:
             self.notes = wanted.notes
             for note in wanted.notes:
                 log.warning("%s", note)
-        self._kept = False
-        by_name = {resource.name: resource for resource in wanted.resources}
-        swept = frozenset(e.socket for e in self.endpoints.values() if e.socket is not None)
         if not self.endpoints:
-            self._owner.sweep(swept)
-        for name in sorted({*by_name, *self.endpoints}):
-            # A resource that nobody offers any more stays registered with an empty list: its
-            # endpoint's end would leave its last count on the node for minutes.
-            resource = by_name.get(name, Resource(name=name, devices=()))
-            self._offer_one(name, resource, node, in_use, retiring)
-
-    def _offer_one(
-        self,
-        name: str,
-        resource: Resource,
-        node: NodeDevices,
-        in_use: Mapping[str, frozenset[str]] | None,
-        retiring: frozenset[str],
-    ) -> None:
-        endpoint = self.endpoints.get(name)
-        before = endpoint.advertised if endpoint is not None else ()
-        held = None if in_use is None else in_use.get(name, frozenset())
-        others = (ids for other, ids in (in_use or {}).items() if other != name)
-        now = step(
-            before,
-            self._leaving.get(name, {}),
-            resource,
-            held,
-            time.monotonic(),
-            frozenset().union(*others),
-        )
-        self._leaving[name] = now.leaving
-        self._kept = self._kept or bool(now.resource.extra or now.withheld)
-        served = Served(
-            resource=now.resource,
-            topology=node.topology,
-            config=self.config,
-            control_nodes=node.control_nodes,
-        )
-        victims = {
-            one
-            for ids, device in zip(now.resource.ids, now.resource.devices, strict=True)
-            if device.uuid in retiring
-            for one in ids
-        }
-        sick = {*self.health.sick(now.resource), *now.withheld, *victims}
-        no_daemon = daemon_trouble(now.resource, self.config)
-        if no_daemon is None:
-            self.troubles.pop(f"mps {name}", None)
-        else:
-            self.troubles[f"mps {name}"] = no_daemon
-            sick.update(now.resource.owner)
-        is_new = endpoint is None
-        if endpoint is None:
-            prepare = self._check_before_start(name) if self.settings.pre_start else None
-            endpoint = Endpoint(served, self.settings.paths, self.metrics, prepare)
-            self.endpoints[name] = endpoint
-        endpoint.update(served, snapshot(now.resource, sick, now.leaving))
-        if is_new:
-            endpoint.start()
-
-    def _check_before_start(self, name: str) -> Callable[[tuple[str, ...]], None]:
-        def check(ids: tuple[str, ...]) -> None:
-            resource = self.endpoints[name].served.resource
-            sick = set(self.health.sick(resource))
-            failed = [one for one in ids if one in sick]
-            if failed:
-                raise PluginError(f"{name}: {', '.join(failed)} failed after it was given out")
-
-        return check
+            self._owner.sweep()
+        self._advertiser.advertise(node, self.config, wanted.resources, in_use, retiring)
+        if self._cdi is not None:
+            await asyncio.to_thread(self._cdi.write, node, self.config)
 
     # --- what may change -----------------------------------------------------------------------
 

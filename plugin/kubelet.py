@@ -136,12 +136,10 @@ class Ownership:
             os.close(self._file)
             self._file = None
 
-    def sweep(self, keep: frozenset[Path] = frozenset()) -> tuple[Path, ...]:
+    def sweep(self) -> tuple[Path, ...]:
         """Remove sockets of this domain that nobody serves any more; only with the lock held."""
         swept = []
         for path in sorted(self._folder.glob(f"{socket_prefix(self._domain)}*.sock")):
-            if path in keep:
-                continue
             with contextlib.suppress(OSError):
                 if stat.S_ISSOCK(path.lstat().st_mode):
                     path.unlink()

@@ -58,8 +58,8 @@ def preferred(
     must = [one for one in dict.fromkeys(must_include) if one in known]
     free: Ids = dict.fromkeys(available)
     free.update(dict.fromkeys(must))
-    for unknown in free.keys() - known.keys():
-        del free[unknown]
+    if not free.keys() <= known.keys():
+        free = {one: None for one in free if one in known}
     if not 0 < size <= len(free) or len(must) > size:
         return ()
     if resource.sharing is not None:

@@ -54,7 +54,6 @@ def test_7_1_twenty_restarts_in_a_row_end_in_full_capacity_within_two_seconds_ea
     took_s = []
     for _ in range(20):
         kubelet.do("restart")
-        assert kubelet.allocatable() in (0, 8)
         took_s.append(eventually(lambda: kubelet.allocatable() == 8))
 
     assert max(took_s) < 2
