@@ -106,12 +106,10 @@ def _config_files(
     if not saved.spec:
         fault = SpecFault(file=name, rule="the plan has no spec", hint="Write it with solve --save")
         raise SpecErrors([fault])
-    loaded = parse_spec(saved.spec, name)
-    problem = compile_spec(loaded).problem
+    problem = compile_spec(parse_spec(saved.spec, name)).problem
     remarks: tuple[str, ...] = ()
     if to is Target.MIG_PARTED:
-        counts = {node.name: node.n_gpus for node in problem.nodes}
-        text, labels = mig_parted(loaded.spec.cluster, counts)
+        text, labels = mig_parted(problem, saved.plan)
         file = "mig-parted.yaml"
     elif to is Target.DEVICE_PLUGIN:
         text, labels, remarks = device_plugin(problem, saved.plan)

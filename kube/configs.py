@@ -8,18 +8,18 @@ from __future__ import annotations
 import re
 import shlex
 from collections import Counter, defaultdict
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import yaml
 
 from solver.cluster import GPU_MILLI
+from solver.geometry import gpu_plans
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from solver.problem import Problem
     from solver.solution import Plan
-    from specs.models.cluster import Cluster, MachineSpec
 
 MIG_CONFIG = "nvidia.com/mig.config"
 PLUGIN_CONFIG = "nvidia.com/device-plugin.config"
@@ -27,49 +27,38 @@ OWN_LEVEL = "unstrand/"
 Labels = dict[str, dict[str, str]]
 """Node to labels."""
 
+Profiles = tuple[tuple[str, int], ...]
+"""MIG profiles of a GPU with how many there are of each."""
 
-def mig_parted(cluster: Cluster, gpu_counts: Mapping[str, int]) -> tuple[str, Labels]:
-    """A mig-parted configuration of the MIG layout, and the label of each node.
+
+def mig_parted(problem: Problem, plan: Plan) -> tuple[str, Labels]:
+    """A mig-parted configuration of the geometry after the plan, and the label of each node.
 
     Nodes that are cut alike share one entry. mig-parted takes counts of profiles: the starts of
     instances are the driver's choice.
     """
-    configs: dict[tuple[Any, ...], str] = {}
+    cut: dict[str, dict[int, Profiles]] = defaultdict(dict)
+    for gpu in gpu_plans(problem, plan):
+        if gpu.switch != "off":
+            counted = Counter(instance.profile for instance, _ in gpu.final)
+            cut[gpu.node][gpu.gpu] = tuple(sorted(counted.items()))
+    names: dict[tuple[tuple[tuple[int, ...], Profiles | None], ...], str] = {}
     labels: Labels = {}
-    for name_of, node in _machines(cluster):
-        if not node.mig:
-            continue
-        layout = _layout(node, gpu_counts[name_of])
-        key = tuple((tuple(e["devices"]), tuple(e.get("mig-devices", {}).items())) for e in layout)
-        name = configs.setdefault(key, f"unstrand-{len(configs) + 1}")
-        labels[name_of] = {MIG_CONFIG: name}
+    for node, gpus in cut.items():
+        alike: dict[Profiles | None, list[int]] = defaultdict(list)
+        for index in range(problem.node_by_name[node].n_gpus):
+            alike[gpus.get(index)].append(index)
+        layout = tuple((tuple(devices), profiles) for profiles, devices in alike.items())
+        labels[node] = {MIG_CONFIG: names.setdefault(layout, f"unstrand-{len(names) + 1}")}
     entries = {
         name: [
-            {"devices": list(devices), "mig-enabled": bool(profiles)}
+            {"devices": list(devices), "mig-enabled": profiles is not None}
             | ({"mig-devices": dict(profiles)} if profiles else {})
-            for devices, profiles in key
+            for devices, profiles in layout
         ]
-        for key, name in configs.items()
+        for layout, name in names.items()
     }
     return _yaml({"version": "v1", "mig-configs": entries}), labels
-
-
-def _machines(cluster: Cluster) -> Iterator[tuple[str, MachineSpec]]:
-    """Nodes by name, those of pools too."""
-    for pool in cluster.pools:
-        yield from ((f"{pool.name}-{index}", pool) for index in range(pool.count))
-    yield from ((node.name, node) for node in cluster.nodes)
-
-
-def _layout(node: MachineSpec, gpus: int) -> list[dict[str, Any]]:
-    """GPUs of a node that are cut alike, together."""
-    cut = {entry.gpu: Counter(i.profile for i in entry.instances) for entry in node.mig}
-    alike: dict[tuple[tuple[str, int], ...], list[int]] = defaultdict(list)
-    for gpu in range(gpus):
-        alike[tuple(sorted(cut.get(gpu, Counter()).items()))].append(gpu)
-    return [
-        {"devices": devices, "mig-devices": dict(profiles)} for profiles, devices in alike.items()
-    ]
 
 
 def device_plugin(problem: Problem, plan: Plan) -> tuple[str, Labels, tuple[str, ...]]:

@@ -15,6 +15,7 @@ from math import ceil
 from typing import TYPE_CHECKING, NamedTuple
 
 from kube.labels import ACCELERATORS, INSTANCE_TYPE, MACHINES
+from kube.mig import Placed, arranged
 from specs.models.base import MAX_NODE_GPUS
 from topology.hardware import canonical_model, gpu_model
 
@@ -54,9 +55,10 @@ class Devices:
     def is_gpu(self, resource: str) -> bool:
         """Whether units of the resource are GPUs, or parts of them."""
         base = resource.removesuffix(SHARED)
-        return base in self.resources or bool(self._profile(base))
+        return base in self.resources or bool(self.profile(base))
 
-    def _profile(self, resource: str) -> str:
+    def profile(self, resource: str) -> str:
+        """The MIG profile that a resource is named after; empty for any other."""
         if "/mig-" not in resource:
             return ""
         vendor, slash, name = resource.partition("/")
@@ -69,7 +71,7 @@ class Devices:
         """What a unit of the resource is on a node."""
         base = resource.removesuffix(SHARED)
         replicas = _number(node.labels.get(REPLICAS)) or _number(node.labels.get(GKE_CLIENTS)) or 1
-        if profile := self._profile(base):
+        if profile := self.profile(base):
             return Unit(replicas if base != resource else 1, profile)
         if found := _PRODUCT_MIG.search(node.labels.get(PRODUCT, "")):
             return Unit(1, found[1].replace(".me", "+me"))
@@ -103,7 +105,7 @@ class Gpus:
     unhealthy
         Indices that are never free. Which of them failed is not in the API: the last ones.
     cut
-        Index to the MIG profiles of its instances.
+        Index to its MIG instances.
     assumed
         What had to be assumed.
     """
@@ -112,7 +114,7 @@ class Gpus:
     model: str | None = None
     memory_mib: int | None = None
     unhealthy: tuple[int, ...] = ()
-    cut: Mapping[int, tuple[str, ...]] = field(default_factory=dict)
+    cut: Mapping[int, tuple[Placed, ...]] = field(default_factory=dict)
     assumed: tuple[str, ...] = ()
 
 
@@ -169,18 +171,23 @@ def gpus_of(
             whole = counted
     if whole + len(cut) > MAX_NODE_GPUS:
         raise TooManyGpusError(f"a node has at most {MAX_NODE_GPUS} GPUs")
+    model = model_of(node)
+    places = arranged(cut, model)
+    if places is None:
+        # Better none of them free than one that somebody uses.
+        places = []
+        assumed.append("GPUs with MIG instances that do not fit on their model are out of order")
     lost = range(min(healthy, whole), whole)
     if lost:
         assumed.append("which GPUs are out of order: the last ones")
-    model = model_of(node)
     memory = _number(node.labels.get(MEMORY))
     known = gpu_model(model)
     return Gpus(
         count=whole + len(cut),
         model=model,
         memory_mib=known.memory_mib if known else memory,
-        unhealthy=tuple(lost),
-        cut={whole + index: profiles for index, profiles in enumerate(cut)},
+        unhealthy=(*lost, *range(whole + len(places), whole + len(cut))),
+        cut={whole + index: instances for index, instances in enumerate(places)},
         assumed=tuple(assumed),
     )
 

@@ -13,6 +13,9 @@ from solver.cluster import GPU_MILLI
 from specs.errors import SpecErrors, SpecFault
 from specs.models.quantity import MIB
 
+MAX_SLICES = 2000
+"""More instances than that are on no node."""
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -33,6 +36,8 @@ class Held:
         Cores and bytes of pods that are part of the node.
     shares
         Mark of the shared GPU, thousandths, and the pod.
+    slices
+        Profile of each MIG instance, and the job that holds it.
     pods
         How many there are.
     """
@@ -41,6 +46,7 @@ class Held:
     cpu: Fraction = Fraction(0)
     memory: Fraction = Fraction(0)
     shares: list[tuple[str, int, tuple[str, str]]] = field(default_factory=list)
+    slices: list[tuple[str, str]] = field(default_factory=list)
     pods: int = 0
 
 
@@ -70,6 +76,10 @@ class Holdings:
                 else:
                     for name, units in self.cluster.gpu_units(pod.template, pod.full_name).items():
                         held.units[name] += units
+                        unit = self.cluster.devices.unit(name, self.cluster.nodes[pod.node])
+                        if unit.profile:
+                            count = min(-(-units // unit.parts), MAX_SLICES)
+                            held.slices += [(unit.profile, work.name)] * count
                 for remark in pod.template.ignored:
                     if remark.startswith("GPU sharing"):
                         self.cluster.report.ignored.add(

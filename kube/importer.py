@@ -115,6 +115,9 @@ def _lines(
     yield "  nodes:"
     for node in nodes:
         yield f"    - {flow(node)}"
+    if any("mig" in node for node in nodes):
+        # As device plugins have it: instances are there, and nobody cuts GPUs for a pod.
+        yield "mig: " + flow({"cut_whole": False, "limit": 0})
     for name, entries in sections.items():
         if entries:
             yield f"{name}:"

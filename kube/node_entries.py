@@ -17,6 +17,7 @@ from topology.mig.tables import mig_table_or_none
 
 if TYPE_CHECKING:
     from kube.cluster import Cluster
+    from kube.devices import Gpus
     from kube.holdings import Held, Holdings
     from kube.records import Node
 
@@ -91,8 +92,13 @@ class NodeEntries:
             entry["gpus_unhealthy"] = gpus.unhealthy
         if gpus.cut:
             entry["mig"] = tuple(
+<<<<<<< HEAD
                 {"gpu": gpu, "instances": self._instances(node, gpus.model, profiles)}
                 for gpu, profiles in sorted(gpus.cut.items())
+=======
+                {"gpu": gpu, "instances": tuple(instances)}
+                for gpu, instances in sorted(_instances(gpus, held).items())
+>>>>>>> from-w8
             )
         return entry
 
@@ -147,3 +153,21 @@ class NodeEntries:
         if reserved:
             entry["reserved"] = reserved
         return entry
+
+
+def _instances(gpus: Gpus, held: Held) -> dict[int, list[Entry]]:
+    """The MIG instances of each GPU; which of them a pod has is assumed: the first that is free."""
+    users: dict[str, list[str]] = {}
+    for profile, job in held.slices:
+        users.setdefault(profile, []).append(job)
+    told: dict[int, list[Entry]] = {}
+    for gpu, instances in sorted(gpus.cut.items()):
+        told[gpu] = []
+        for placed in instances:
+            entry: Entry = {"profile": placed.profile}
+            if placed.start is not None:
+                entry["start"] = placed.start
+            if waiting := users.get(placed.profile):
+                entry["used_by"] = waiting.pop(0)
+            told[gpu].append(entry)
+    return told

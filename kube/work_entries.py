@@ -30,6 +30,13 @@ class WorkEntries:
 
     def __init__(self, cluster: Cluster, holdings: Holdings) -> None:
         self.cluster, self.holdings = cluster, holdings
+        self._profiles = {
+            placed.profile
+            for gpus in holdings.gpus.values()
+            for instances in gpus.cut.values()
+            for placed in instances
+            if placed.start is not None
+        }
         self.replicas: dict[str, tuple[Pod, ...]] = {}
         self._units: dict[tuple[NodeChoice, str], Unit] = {}
 
@@ -202,14 +209,16 @@ class WorkEntries:
             return None
         ((resource, wanted),) = units.items()
         unit = self._unit(template.choice, resource, work.name)
-        if unit.profile:
-            remark = "pending pods that ask for MIG instances: a spec cannot plan them yet"
+        if unit.profile and unit.profile not in self._profiles:
+            remark = "pending pods that ask for MIG instances that no node has"
             self.cluster.report.ignored.add(remark, work.name, task.count)
             return None
         if len(self.cluster.kinds) > 1:
             label = offer_label(resource, unit)
             self.cluster.marks.labels.add(label)
             entry["_selector"] = {label: "yes"}
+        if unit.profile:
+            return {"mig": {unit.profile: wanted}, **entry}
         if unit.parts == 1:
             return {"gpus": wanted, **entry}
         milli = GPU_MILLI // unit.parts * wanted
@@ -238,8 +247,9 @@ class WorkEntries:
                     f"{resource} is a whole GPU on some nodes and a part on others: the largest"
                 )
                 self.cluster.report.assumed.add(remark, name)
+            named = Unit(1, self.cluster.devices.profile(resource))
             self._units[key] = min(
-                chosen, key=lambda unit: (bool(unit.profile), unit.parts), default=Unit()
+                chosen, key=lambda unit: (bool(unit.profile), unit.parts), default=named
             )
         return self._units[key]
 

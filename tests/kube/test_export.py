@@ -286,9 +286,14 @@ def test_a_mig_layout_becomes_a_configuration_and_labels(tmp_path):
     spec = """
     cluster:
       pools: [{name: m, count: 2, gpus: 2, gpu_model: A100-80GB,
+<<<<<<< HEAD
                mig: [{gpu: 1, instances: [{profile: 1g.10gb, start: 0},
                                           {profile: 1g.10gb, start: 1},
                                           {profile: 3g.40gb, start: 4}]}]}]
+=======
+               mig: [{gpu: 1, instances: [{profile: 1g.10gb, start: 4},
+                 {profile: 1g.10gb, start: 5}, {profile: 3g.40gb, start: 0}]}]}]
+>>>>>>> from-w8
     jobs: [{name: j, gpus: 1}]
     """
     (tmp_path / "c.yaml").write_text(spec)
@@ -315,6 +320,35 @@ def test_a_mig_layout_becomes_a_configuration_and_labels(tmp_path):
     }
     script = (tmp_path / "out" / "label-nodes.sh").read_text()
     assert "kubectl label --overwrite node m-1 nvidia.com/mig.config=unstrand-1" in script
+
+
+def test_instances_that_the_plan_makes_are_in_the_configuration(tmp_path):
+    spec = "cluster: {nodes: [{name: n, gpus: 1, gpu_model: A100-80GB}]}\n"
+    (tmp_path / "c.yaml").write_text(spec + "jobs: [{name: j, mig: {3g.40gb: 1}}]\n")
+    unstrand("solve", tmp_path / "c.yaml", "--save", tmp_path / "plan.json")
+
+    unstrand("export", tmp_path / "plan.json", "--to", "mig-parted", "--save", tmp_path / "out")
+
+    document = yaml.safe_load((tmp_path / "out" / "mig-parted.yaml").read_text())
+    ((entry,),) = document["mig-configs"].values()
+    assert entry == {"devices": [0], "mig-enabled": True, "mig-devices": {"3g.40gb": 1}}
+
+
+def test_pods_with_mig_instances_go_there_and_back(tmp_path):
+    labels = {"nvidia.com/gpu.product": "NVIDIA-A100-SXM4-80GB", "nvidia.com/gpu.count": "2"}
+    slices = {"nvidia.com/mig-3g.40gb": "2"}
+    resource = "nvidia.com/mig-3g.40gb"
+    objects = [
+        node("n1", 1, labels=labels, more=slices),
+        pod("has", 1, on="n1", resource=resource, owner=("Job", "has")),
+        pod("wants", 1, resource=resource),
+        pod("whole", 1),
+        pod("late", 2, resource=resource),
+    ]
+
+    plan, _ = check_round_trip(objects, tmp_path)
+
+    assert [place.job for place in plan.placements] == ["team/wants", "team/whole"]
 
 
 def test_shares_become_a_time_slicing_configuration(tmp_path):

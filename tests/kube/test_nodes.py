@@ -225,7 +225,25 @@ def test_mig_instances_are_parts_of_gpus_and_not_gpus():
     assert told.node("n1").mig_gpus == {6, 7}
     assert [len(gpu.instances) for gpu in told.spec.cluster.nodes[0].mig] == [7, 7]
     assert told.spec.running[0].mig == {"1g.10gb": 1}
-    assert told.says("ignored", "MIG", "team/wants")
+    assert told.job("team/wants").roles[0].shape.slices
+    used = [i.used_by for gpu in told.spec.cluster.nodes[0].mig for i in gpu.instances if i.used_by]
+    assert used == ["team/slice"]
+
+
+def test_instances_that_no_layout_has_are_never_free():
+    labels = {"nvidia.com/gpu.product": "NVIDIA-A100-SXM4-80GB", "nvidia.com/gpu.count": "1"}
+
+    told = read(node("n1", labels=labels, more={"nvidia.com/mig-9g.99gb": "1"}))
+
+    assert told.node("n1").unhealthy_gpus == {0}
+    assert told.says("assumed", "do not fit on their model", "n1")
+
+
+def test_pods_that_ask_for_instances_that_no_node_has_are_said():
+    told = read(node("n1", 8), pod("p", 1, resource="nvidia.com/mig-1g.10gb"))
+
+    assert told.problem.jobs == ()
+    assert told.says("ignored", "instances that no node has", "team/p")
 
 
 def test_a_node_that_is_cut_alike_sells_its_slices_as_gpus():

@@ -130,8 +130,9 @@ def test_mig_in_mixed_mode():
     layout = [sorted(i.profile for i in gpu.instances) for gpu in told.spec.cluster.nodes[0].mig]
     assert layout == [["1g.5gb", "1g.5gb", "3g.20gb"]] * 2
     assert free(told) == {"mig-01": 1}
-    assert starts(told) == {"lab/wants-gpu": {"mig-01"}}
-    assert told.says("ignored", "MIG", "lab/wants-slice")
+    assert starts(told) == {"lab/wants-gpu": {"mig-01"}, "lab/wants-slice": {"mig-01"}}
+    used = [i.used_by for gpu in told.spec.cluster.nodes[0].mig for i in gpu.instances if i.used_by]
+    assert sorted(used) == ["lab/nb", "lab/nb2"]
 
 
 def test_gb200_racks_are_nvlink_domains():
