@@ -10,10 +10,7 @@ from kube.cluster import offer_label
 from kube.labels import PRESETS
 from specs.importers.writing import cores, memory
 from specs.models.quantity import MIB, MILLI
-from topology.errors import UnknownMigProfileError
 from topology.hardware import gpu_model
-from topology.mig.layouts import seated
-from topology.mig.tables import mig_table_or_none
 
 if TYPE_CHECKING:
     from kube.cluster import Cluster
@@ -92,33 +89,10 @@ class NodeEntries:
             entry["gpus_unhealthy"] = gpus.unhealthy
         if gpus.cut:
             entry["mig"] = tuple(
-<<<<<<< HEAD
-                {"gpu": gpu, "instances": self._instances(node, gpus.model, profiles)}
-                for gpu, profiles in sorted(gpus.cut.items())
-=======
                 {"gpu": gpu, "instances": tuple(instances)}
                 for gpu, instances in sorted(_instances(gpus, held).items())
->>>>>>> from-w8
             )
         return entry
-
-    def _instances(
-        self, node: Node, model: str | None, profiles: tuple[str, ...]
-    ) -> tuple[Entry, ...]:
-        """The instances of one GPU; the API has their number, and not where they begin."""
-        table = mig_table_or_none(model)
-        if table is None:
-            return tuple({"profile": profile} for profile in profiles)
-        try:
-            layout = seated(table, [table.profile(profile) for profile in profiles])
-        except UnknownMigProfileError:
-            layout = None
-        report = self.cluster.report
-        if layout is None:
-            report.ignored.add("MIG instances that cannot be on one GPU together", node.name)
-            return ()
-        report.assumed.add("where on its GPU each MIG instance begins", node.name)
-        return tuple({"profile": i.profile, "start": i.start} for i in layout)
 
     def _opaque_model(self, node: Node) -> str:
         """GPUs of several vendors are told apart even where no label names the model."""

@@ -286,14 +286,8 @@ def test_a_mig_layout_becomes_a_configuration_and_labels(tmp_path):
     spec = """
     cluster:
       pools: [{name: m, count: 2, gpus: 2, gpu_model: A100-80GB,
-<<<<<<< HEAD
-               mig: [{gpu: 1, instances: [{profile: 1g.10gb, start: 0},
-                                          {profile: 1g.10gb, start: 1},
-                                          {profile: 3g.40gb, start: 4}]}]}]
-=======
                mig: [{gpu: 1, instances: [{profile: 1g.10gb, start: 4},
                  {profile: 1g.10gb, start: 5}, {profile: 3g.40gb, start: 0}]}]}]
->>>>>>> from-w8
     jobs: [{name: j, gpus: 1}]
     """
     (tmp_path / "c.yaml").write_text(spec)
