@@ -65,7 +65,8 @@ def step(
             kept.append((one, here[device_of(one)]))
             continue
         since = leaving.get(one, now_s)
-        if held or now_s - since < FAREWELL_S:
+        # Where nobody knows who holds it, somebody may: it stays, and is given to nobody.
+        if held or in_use is None or now_s - since < FAREWELL_S:
             still_leaving[one] = since
     resource = replace(wanted, extra=tuple(kept)) if kept else wanted
     return Step(

@@ -25,6 +25,12 @@ def test_7_5_an_id_in_use_stays_for_as_long_as_it_is():
     assert set(late.leaving) == {"GPU-7"}
 
 
+def test_an_id_of_which_nobody_knows_who_holds_it_stays_too():
+    late = step(["GPU-7"], {"GPU-7": 0}, whole(1), None, 10_000)
+
+    assert set(late.leaving) == {"GPU-7"}
+
+
 def test_fewer_shares_keep_those_in_use_healthy():
     held = frozenset({"GPU-0::3"})
 

@@ -123,22 +123,6 @@ def open_starts(table: MigTable, layout: Layout, profile: Profile) -> tuple[int,
     return tuple(start for start in profile.starts if not taken & profile.mask(start))
 
 
-def seated(table: MigTable, profiles: Sequence[Profile], beside: Layout = ()) -> Layout | None:
-    """Starts for instances of which only the profiles are known; None where they do not fit.
-
-    The profiles that take most slots come first, each at its lowest start that leaves the rest
-    room.
-    """
-    if not profiles:
-        return tuple(sorted(beside))
-    first, *rest = sorted(profiles, key=lambda profile: (-profile.size, profile.name))
-    for start in open_starts(table, tuple(sorted(beside)), first):
-        found = seated(table, rest, (*beside, Instance(start, first.name)))
-        if found is not None:
-            return found
-    return None
-
-
 def layouts(
     table: MigTable, profiles: Sequence[Profile], occupied: Layout = ()
 ) -> Iterator[Layout]:
