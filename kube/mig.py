@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from topology.mig.layouts import Layout, seated
+from topology.mig.layouts import Instance, Layout, fits
 from topology.mig.tables import mig_table_or_none
 
 if TYPE_CHECKING:
@@ -62,10 +62,20 @@ def _largest(table: MigTable, profiles: Sequence[str]) -> list[str]:
 
 
 def _layout(table: MigTable, profiles: Sequence[str]) -> Layout | None:
-    """Starts for the instances of one GPU."""
+    """Starts for the instances of one GPU, the largest first."""
     if len(profiles) > table.slots:
         return None
-    return seated(table, [table.by_name[profile] for profile in profiles])
+
+    def place(left: list[str], done: Layout) -> Layout | None:
+        if not left:
+            return done
+        for start in table.by_name[left[0]].starts:
+            layout = (*done, Instance(start, left[0]))
+            if fits(table, layout) and (found := place(left[1:], layout)) is not None:
+                return found
+        return None
+
+    return place(_largest(table, profiles), ())
 
 
 def _packed(table: MigTable, profiles: Sequence[str], gpus: int) -> list[Layout | None]:
