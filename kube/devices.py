@@ -180,12 +180,10 @@ def gpus_of(
     lost = range(min(healthy, whole), whole)
     if lost:
         assumed.append("which GPUs are out of order: the last ones")
-    memory = _number(node.labels.get(MEMORY))
-    known = gpu_model(model)
     return Gpus(
         count=whole + len(cut),
         model=model,
-        memory_mib=known.memory_mib if known else memory,
+        memory_mib=memory_mib_of(node),
         unhealthy=(*lost, *range(whole + len(places), whole + len(cut))),
         cut={whole + index: instances for index, instances in enumerate(places)},
         assumed=tuple(assumed),
@@ -227,6 +225,12 @@ def model_of(node: Node) -> str | None:
         if labels.get(key):
             return canonical_model(labels[key])
     return MACHINES.get(labels.get(INSTANCE_TYPE, ""))
+
+
+def memory_mib_of(node: Node) -> int | None:
+    """Memory of each of a node's GPUs, by its model or a device label."""
+    known = gpu_model(model_of(node))
+    return known.memory_mib if known else _number(node.labels.get(MEMORY))
 
 
 def _units(amounts: Mapping[str, Fraction], resource: str) -> int:

@@ -8,7 +8,7 @@ from fractions import Fraction
 from math import ceil
 from typing import TYPE_CHECKING
 
-from kube.devices import Gpus, TooManyGpusError, gpus_of
+from kube.devices import Gpus, TooManyGpusError, gpus_of, memory_mib_of
 from solver.cluster import GPU_MILLI
 from specs.errors import SpecErrors, SpecFault
 from specs.models.quantity import MIB
@@ -103,13 +103,13 @@ class Holdings:
             return min(template.share_milli, GPU_MILLI)
         if not template.share_memory:
             return 0
-        gpus = gpus_of(self.cluster.nodes[pod.node], self.cluster.devices)
-        if not gpus.memory_mib:
+        memory_mib = memory_mib_of(self.cluster.nodes[pod.node])
+        if not memory_mib:
             self.cluster.report.assumed.add(
                 "a share by memory on a GPU of unknown memory is all of it", pod.full_name
             )
             return GPU_MILLI
-        wanted = Fraction(template.share_memory * GPU_MILLI, gpus.memory_mib * MIB)
+        wanted = Fraction(template.share_memory * GPU_MILLI, memory_mib * MIB)
         return min(ceil(wanted), GPU_MILLI)
 
     def lay_out(self) -> None:

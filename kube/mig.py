@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from topology.mig.layouts import Instance, fits
+from topology.mig.layouts import Instance, Layout, fits
 from topology.mig.tables import mig_table_or_none
 
 if TYPE_CHECKING:
@@ -61,12 +61,12 @@ def _largest(table: MigTable, profiles: Sequence[str]) -> list[str]:
     return sorted(profiles, key=lambda name: (-table.by_name[name].size, name))
 
 
-def _layout(table: MigTable, profiles: Sequence[str]) -> tuple[Instance, ...] | None:
+def _layout(table: MigTable, profiles: Sequence[str]) -> Layout | None:
     """Starts for the instances of one GPU, the largest first."""
     if len(profiles) > table.slots:
         return None
 
-    def place(left: list[str], done: tuple[Instance, ...]) -> tuple[Instance, ...] | None:
+    def place(left: list[str], done: Layout) -> Layout | None:
         if not left:
             return done
         for start in table.by_name[left[0]].starts:
@@ -78,12 +78,10 @@ def _layout(table: MigTable, profiles: Sequence[str]) -> tuple[Instance, ...] | 
     return place(_largest(table, profiles), ())
 
 
-def _packed(
-    table: MigTable, profiles: Sequence[str], gpus: int
-) -> list[tuple[Instance, ...] | None]:
+def _packed(table: MigTable, profiles: Sequence[str], gpus: int) -> list[Layout | None]:
     """Layouts of so many GPUs, each instance on the first where it still fits."""
     names: list[list[str]] = [[] for _ in range(gpus)]
-    layouts: list[tuple[Instance, ...] | None] = [()] * gpus
+    layouts: list[Layout | None] = [()] * gpus
     for profile in _largest(table, profiles):
         for at in range(gpus):
             layout = _layout(table, [*names[at], profile])

@@ -322,3 +322,8 @@ def test_all_objects_at_fault_are_named_with_their_lines():
     assert 'Pod team/p.spec.containers[0].resources.limits.cpu: "many": not a quantity' in str(
         second
     )
+
+
+def test_a_share_by_memory_on_a_node_with_too_many_gpus_is_refused_like_any_other():
+    with pytest.raises(SpecErrors, match="at most 256 GPUs"):
+        read(node("n1", 300), pod("p", on="n1", annotations={"gpu-memory": "1000"}))
