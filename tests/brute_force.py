@@ -117,7 +117,9 @@ class Enumeration:
         self._moved: list[Move] = []
 
     def __iter__(self) -> Iterator[Plan]:
-        for choice in product(*map(_displacements, self._problem.running)):
+        # Without a reason nothing may be displaced, whatever it is.
+        in_question = self._problem.running if self._problem.preempt_for else ()
+        for choice in product(*map(_displacements, in_question)):
             self._begin(choice)
             for plan in self._continue(0, None):
                 if not verify(self._problem, plan):
@@ -230,7 +232,7 @@ def _host(problem: Problem, node: Node, gone: Mapping[str, set[int]]) -> Host:
         replica
         for job in problem.running
         for number, replica in enumerate(job.replicas)
-        if replica.node == node.name and number not in gone[job.name]
+        if replica.node == node.name and number not in gone.get(job.name, ())
     ]
     out = node.unhealthy_gpus | node.mig_gpus
     left = [0 if gpu in out else GPU_MILLI for gpu in range(node.n_gpus)]
