@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import signal
 import sys
@@ -135,4 +136,10 @@ def walk(wishes: Wishes) -> None:
         daemon = daemon_of(replace(wishes, kubelet_dir=root, cdi_dir=root / "cdi"))
         for note in daemon.config.notes:
             typer.echo(f"note: {note}", err=True)
-        asyncio.run(walk_through(daemon, root / "device-plugins", typer.echo))
+
+        def say(line: str) -> None:
+            # A reader that has left (``| head``) must not stop the kubelet in mid-sentence.
+            with contextlib.suppress(BrokenPipeError):
+                typer.echo(line)
+
+        asyncio.run(walk_through(daemon, root / "device-plugins", say))
