@@ -11,7 +11,11 @@ def amount_text(resource: ResourceName, amount: int) -> str:
 
     Examples
     --------
-    >>> amount_text("gpu_milli", 8000), amount_text("cpu_milli", 1500), amount_text("memory_mib", 512)
+    >>> (
+    ...     amount_text("gpu_milli", 8000),
+    ...     amount_text("cpu_milli", 1500),
+    ...     amount_text("memory_mib", 512),
+    ... )
     ('8 GPUs', '1.5 CPU', '0.5 GiB')
     """
     if resource == "gpu_milli":

@@ -146,6 +146,61 @@ def search(
     )
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Decision:
+    """Whether a model has a solution.
+
+    Parameters
+    ----------
+    found, excluded
+        A solution was found; it is proved that there is none. Neither: time was up.
+    value_of
+        Values of the solution, if one was found.
+    core
+        Indices of assumptions that exclude every solution together, where it is proved that
+        there is none.
+    """
+
+    found: bool
+    excluded: bool
+    value_of: Callable[[cp_model.IntVar], int]
+    core: tuple[int, ...] = ()
+
+
+def decide(model: cp_model.CpModel, time_s: float, *, presolve: bool = True) -> Decision:
+    """Look for any solution: quickly, repeatably, with one worker.
+
+    Parameters
+    ----------
+    presolve
+        Leave it out where the model has assumptions: with it their core can be wrong.
+
+    Raises
+    ------
+    KeyboardInterrupt
+        Ctrl-C.
+    """
+    solver = cp_model.CpSolver()
+    parameters = solver.parameters
+    parameters.num_workers = 1
+    parameters.random_seed = 1
+    parameters.cp_model_probing_level = 0
+    parameters.symmetry_level = 0
+    parameters.cp_model_presolve = presolve
+    parameters.max_time_in_seconds = max(0.01, time_s)
+    parameters.catch_sigint_signal = False
+    status, interrupted = _solve_in_thread(solver, model, _Watch(None, "max"))
+    if interrupted:
+        raise KeyboardInterrupt
+    excluded = status == cp_model.INFEASIBLE
+    return Decision(
+        found=status in (cp_model.OPTIMAL, cp_model.FEASIBLE),
+        excluded=excluded,
+        value_of=lambda variable: int(solver.value(variable)),
+        core=tuple(solver.sufficient_assumptions_for_infeasibility()) if excluded else (),
+    )
+
+
 class _Watch(cp_model.CpSolverSolutionCallback):
     """Passes improvements on to the listener; also carries the wish to stop."""
 

@@ -18,13 +18,14 @@ from itertools import chain, combinations
 from ortools.sat.python import cp_model
 
 from solver.cluster import Node
-from solver.explain.question import Case, new_solver, places_for
+from solver.explain.question import SEARCH_S, Case, places_for
 from solver.explain.rules import asked, without
+from solver.fair_share import held_by_queue
 from solver.fit import UNLIMITED, fit
 from solver.problem import Problem
 from solver.queues import subtree
-from solver.fair_share import held_by_queue
 from solver.room import Lift, lifted
+from solver.search import decide
 from solver.state import NodeState, empty_state, initial_states
 from solver.workload import Job, Role, Shape
 
@@ -84,12 +85,11 @@ def _suspects(question: Problem, job: Job, every: list[str]) -> set[str]:
     literal = {rule: model.new_bool_var(rule) for rule in every}
     _Model(question, job, model, literal).build()
     model.add_assumptions(list(literal.values()))
-    solver = new_solver()
-    solver.parameters.cp_model_presolve = False
-    if solver.solve(model) != cp_model.INFEASIBLE:
+    answer = decide(model, SEARCH_S, presolve=False)
+    if not answer.excluded:
         return set(every)
     names = {variable.index: rule for rule, variable in literal.items()}
-    return {names[index] for index in solver.sufficient_assumptions_for_infeasibility()}
+    return {names[index] for index in answer.core}
 
 
 class _Model:

@@ -68,7 +68,9 @@ def _why(node: Node, shape: Shape, refusal: str) -> str:
             wrong = [(k, v) for k, v in shape.node_selector if node.all_labels.get(k) != v]
             return "no label " + ", ".join(f"{key}={value}" for key, value in wrong)
         case "model-mismatch":
-            return "model " + ", ".join(sorted(set(node.topology.gpu_models)))
+            return "model " + ", ".join(
+                sorted({model or "unknown" for model in node.topology.gpu_models})
+            )
         case "no-nvlink-set":
             return f"no {shape.gpus} GPUs joined by NVLink"
         case "impossible":
@@ -129,7 +131,9 @@ def _held(case: Case, members: list[NodeReason]) -> dict[str, object]:
         return {}
     ranked = sorted(held, key=lambda name: (-held[name], name))
     facts: dict[str, object] = {"held_by": ranked[:SHOWN_HOLDERS], "holders": len(ranked)}
-    ends = [j.ends_in_s for j in case.question.running if j.name in held and j.ends_in_s is not None]
+    ends = [
+        j.ends_in_s for j in case.question.running if j.name in held and j.ends_in_s is not None
+    ]
     if ends:
         facts["first_ends_in_s"] = min(ends)
     return facts

@@ -9,14 +9,13 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass, replace
 
-from ortools.sat.python import cp_model
-
 from solver.aftermath import settled
 from solver.cpsat.extract import extract_plan
 from solver.cpsat.model import PlacementModel
 from solver.linear import total
 from solver.problem import Problem
 from solver.reasons import rank, waiting_part
+from solver.search import decide
 from solver.solution import Placement, Plan
 from solver.tiers import Ruler
 from solver.workload import Job, Preemption, RunningJob, RunningReplica
@@ -72,9 +71,7 @@ def before(problem: Problem, plan: Plan, job: Job) -> Plan:
     """
     turn = rank(problem, job)
     early = {other.name for other in problem.jobs if rank(problem, other) <= turn}
-    return Plan(
-        tuple(p for p in plan.placements if p.job in early), plan.evictions, plan.moves
-    )
+    return Plan(tuple(p for p in plan.placements if p.job in early), plan.evictions, plan.moves)
 
 
 def focused(problem: Problem, plan: Plan, job: Job) -> Problem:
@@ -90,9 +87,7 @@ def focused(problem: Problem, plan: Plan, job: Job) -> Problem:
     mine = f"{job.name} (started)"
     running = [replace(r, name=mine) if r.name == job.name else r for r in planned]
     jobs = [waiting_part(other, plan) for other in problem.jobs if other.name in asked]
-    return replace(
-        after, running=(*after.running, *running), jobs=tuple(jobs), reference_shapes=()
-    )
+    return replace(after, running=(*after.running, *running), jobs=tuple(jobs), reference_shapes=())
 
 
 def _as_running(problem: Problem, job: Job, places: tuple[Placement, ...]) -> RunningJob:
@@ -129,23 +124,10 @@ def model_of(question: Problem, *, merge: bool = True) -> PlacementModel:
     return model
 
 
-def new_solver(time_s: float = SEARCH_S) -> cp_model.CpSolver:
-    """A quick, repeatable search."""
-    solver = cp_model.CpSolver()
-    solver.parameters.num_workers = 1
-    solver.parameters.random_seed = 1
-    solver.parameters.cp_model_probing_level = 0
-    solver.parameters.symmetry_level = 0
-    solver.parameters.max_time_in_seconds = max(0.01, time_s)
-    solver.parameters.catch_sigint_signal = False
-    return solver
-
-
 def places_for(question: Problem) -> Plan | None:
     """A plan in which all jobs of the question start, or None where there is none."""
     model = model_of(question)
-    solver = new_solver()
-    status = solver.solve(model.variables.model)
-    if status not in (cp_model.OPTIMAL, cp_model.FEASIBLE):
+    answer = decide(model.variables.model, SEARCH_S)
+    if not answer.found:
         return None
-    return extract_plan(model.variables, model.devices, solver.value)
+    return extract_plan(model.variables, model.devices, answer.value_of)

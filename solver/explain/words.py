@@ -42,7 +42,9 @@ def _detail(case: Case, rule: str) -> str:
         case "held":
             return _held(case)
         case "not-ready" | "cordoned":
-            which = [n for n in question.nodes if (n.cordoned if rule == "cordoned" else not n.ready)]
+            which = [
+                n for n in question.nodes if (n.cordoned if rule == "cordoned" else not n.ready)
+            ]
             free = sum(empty_state(n).free_milli for n in which) // GPU_MILLI
             names = ", ".join(n.name for n in which[:3]) + (", …" if len(which) > 3 else "")
             return f"{len(which)} nodes with {free} GPUs take nothing new: {names}"

@@ -23,7 +23,11 @@ def add_capacity(case: Case) -> Iterator[Change]:
     models: dict[object, Node] = {}
     for node in case.claim.nodes:
         if any(capacity(node, role.shape) for role in case.part.roles) and node.schedulable:
-            group = None if level in (None, "node", "island") else node.group(level or "", case.claim.levels)
+            group = (
+                None
+                if level in (None, "node", "island")
+                else node.group(level or "", case.claim.levels)
+            )
             models.setdefault((node.kind, group), node)
     ranked = sorted(models.values(), key=lambda node: (node.n_gpus, node.name))[:KINDS]
     found = [change for node in ranked if (change := _added(case, node)) is not None]

@@ -17,9 +17,7 @@ Pair = tuple[str, str]
 
 def change_selector(case: Case) -> Iterator[Change]:
     """The smallest sets of label requests without which the job fits."""
-    selectors = {
-        _open(role.shape): frozenset(role.shape.node_selector) for role in case.part.roles
-    }
+    selectors = {_open(role.shape): frozenset(role.shape.node_selector) for role in case.part.roles}
     opened = without(case.claim, case.job.name, ["label"])
 
     def needed(node: Node, lifted: Shape) -> frozenset[Pair]:

@@ -56,7 +56,10 @@ def _displaced(case: Case, *, stop: bool) -> Iterator[Change]:
     said = [
         *(f"stop {len(e.replicas)} of {e.job}" if len(e.replicas) < len(of[e.job].replicas)
           else f"stop {e.job}" for e in plan.evictions),
-        *(f"move {m.job} from {of[m.job].replicas[m.replica].node} to {m.node}" for m in plan.moves),
+        *(
+            f"move {m.job} from {of[m.job].replicas[m.replica].node} to {m.node}"
+            for m in plan.moves
+        ),
     ]  # fmt: skip
     displaced = Plan((), plan.evictions, plan.moves)
     yield Change(
@@ -89,7 +92,7 @@ def _cheapest(case: Case, running: tuple[RunningJob, ...]) -> Plan | None:
     from solver.cpsat.lexicographic import improve
 
     names = {job.name for job in running}
-    top = 1 + max(job.priority for job in (*case.claim.running, *case.claim.jobs))
+    top = 1 + case.claim.priorities[0]
     asked = replace(
         case.claim,
         jobs=tuple(replace(_one(job), priority=top, must=True) for job in case.claim.jobs),

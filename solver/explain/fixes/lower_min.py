@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 
-from ortools.sat.python import cp_model
-
 from solver.cluster import GPU_MILLI
 from solver.explain.fixes.change import GONE_WITHOUT_S, Change, with_role
-from solver.explain.question import Case, model_of, new_solver
+from solver.explain.question import SEARCH_S, Case, model_of
 from solver.problem import Problem
+from solver.search import decide
 from solver.workload import Role
 
 
@@ -33,10 +32,10 @@ def _lowered(case: Case, role: Role) -> Change | None:
     if not counts:
         return None
     variables.model.maximize(sum(counts))
-    solver = new_solver()
-    if solver.solve(variables.model) not in (cp_model.OPTIMAL, cp_model.FEASIBLE):
+    answer = decide(variables.model, SEARCH_S)
+    if not answer.found:
         return None
-    most = sum(solver.value(x) for x in counts)
+    most = sum(answer.value_of(x) for x in counts)
     if not 0 < most < role.min_replicas:
         return None
     whose = "" if len(case.job.roles) == 1 else f" of {role.name}"

@@ -8,8 +8,9 @@ from typing import TypeVar
 from ortools.sat.python import cp_model
 
 from solver.cluster import Node
-from solver.explain.question import model_of, new_solver
+from solver.explain.question import SEARCH_S, model_of
 from solver.problem import Problem
+from solver.search import decide
 from solver.workload import Shape
 
 Key = TypeVar("Key", str, tuple[str, str, str], tuple[str, str])
@@ -44,10 +45,10 @@ def fewest_keys(
                 variables.model.add(x <= role.replicas * used[key])
     variables.model.minimize(sum(used.values()))
     for _ in range(TRIES):
-        solver = new_solver()
-        if solver.solve(variables.model) not in (cp_model.OPTIMAL, cp_model.FEASIBLE):
+        answer = decide(variables.model, SEARCH_S)
+        if not answer.found:
             return
-        chosen = [key for key, literal in used.items() if solver.value(literal)]
+        chosen = [key for key, literal in used.items() if answer.value_of(literal)]
         if not chosen:
             return
         yield tuple(sorted(chosen))

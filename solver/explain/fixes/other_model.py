@@ -24,7 +24,7 @@ def other_model(case: Case) -> Iterator[Change]:
     free: dict[str, int] = {}
     for node in case.claim.nodes:
         for gpu, model in enumerate(node.topology.gpu_models):
-            if model not in asked and node.schedulable:
+            if model and model not in asked and node.schedulable:
                 free[model] = free.get(model, 0) + states[node.name].gpu_left[gpu]
     ranked = sorted(free, key=lambda model: (-free[model], model))
     sizes = [*range(1, min(MOST, len(ranked)) + 1), *([len(ranked)] if len(ranked) > MOST else [])]
