@@ -74,8 +74,8 @@ def _detail(case: Case, rule: str) -> str:
             marks = sorted({f"{t.key}={t.value}" for n in refused for t in n.taints if t.repels})
             return f"{len(refused)} nodes have taints that it does not tolerate: {', '.join(marks)}"
         case "start-group":
-            names = [other.name for other in question.jobs if other.name != job.name]
-            return f"starts only together with {', '.join(names)}"
+            partners = [other.name for other in question.jobs if other.name != job.name]
+            return f"starts only together with {', '.join(partners)}"
         case _:
             limits = [
                 f"{queue.name} {amount_text(r, queue.limit[r])}"
