@@ -11,12 +11,14 @@ from __future__ import annotations
 from collections import Counter, deque
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 
 from solver import metrics
 from solver.aftermath import settled
 from solver.cluster import GPU_MILLI, Node
+from solver.fair_share import entitlements
 from solver.fit import capacity as fits_empty
 from solver.fit import fit, hosts, idle_allowed, refusals
 from solver.problem import Problem, RoleKey
@@ -108,6 +110,7 @@ class _Desk:
             or self._partner(job)
             or self._where(job, lambda: self._at_turn(job))
             or self._nowhere(job)
+            or self._fair_share(job)
             or self._amounts(job)
         )
 
@@ -351,6 +354,36 @@ class _Desk:
             text = f"wants {wish} in {job.min_replicas} replicas; room for {roomy}"
         facts: dict[str, FactValue] = {"free_slots": free, "room": roomy}
         return _Verdict("gpu-short" if short else "gpu-fragmented", text, facts)
+
+    def _fair_share(self, job: Job) -> _Verdict | None:
+        """What is missing is with other queues, and taking it would be more than a fair share."""
+        problem = self._problem
+        queue = problem.queue_by_name[job.queue]
+        needs = self._need(job, "gpu_milli")
+        if "fair_share" not in problem.preempt_for or not needs:
+            return None
+        used = metrics.usage(problem, self._plan)
+        entitled = self._entitled[queue.name]["gpu_milli"]
+        mine = used[queue.name]["gpu_milli"]
+        others = sum(
+            used[other.name]["gpu_milli"]
+            for other in problem.queues
+            if other.name != queue.name and other.priority <= queue.priority
+        )
+        free = self._free(_main_shape(problem, job)) * GPU_MILLI
+        if mine + needs <= entitled or not free < needs <= free + others:
+            return None
+        has, share, wants = (_amount("gpu_milli", n) for n in (mine, entitled, needs))
+        text = (
+            f"wants {wants}; {_number(free / GPU_MILLI)} free, and queue {queue.name}, which has"
+            f" {has}, may take from others only up to its share of {share}"
+        )
+        facts: dict[str, FactValue] = {"entitled": entitled, "held": mine, "wanted": needs}
+        return _Verdict("fair-share", text, facts)
+
+    @cached_property
+    def _entitled(self) -> metrics.Entitlements:
+        return entitlements(self._problem)
 
     def _amounts(self, job: Job) -> _Verdict:
         shape = _main_shape(self._problem, job)
