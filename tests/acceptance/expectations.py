@@ -11,6 +11,12 @@ from solver.cluster import GPU_MILLI
 from specs.models.quantity import QuantityError, cpu_milli, gpu_count, memory_bytes
 from tests.acceptance.answers import Answer, answer
 from tests.acceptance.effective import differences_of_requests
+from tests.acceptance.explaining import (
+    check_cheapest_fix,
+    check_fair_share,
+    check_parsed,
+    per_node,
+)
 from tests.acceptance.geometry import differences as differences_of_geometry
 from tests.acceptance.giving_way import check_final_gpus, check_victims, pods_left
 from tests.acceptance.numbers import UnknownNumberError, number
@@ -19,10 +25,7 @@ from tests.acceptance.over_time import differences as differences_over_time
 if TYPE_CHECKING:
     from tests.acceptance.neutral import Case
 
-LATER = {
-    "explain": "why a job waits",
-    "fair-share": "what a queue is entitled to",
-}
+LATER = {}
 """Kinds of questions that the planner does not take yet, and what they are about."""
 
 REASONS = {"taint-not-tolerated": "taint", "label-missing": "label"}
@@ -49,7 +52,7 @@ def check(case: Case) -> None:
     """
     if case["ask"] == "parse":
         differences = _differences_of_parse(case)
-    elif case["ask"] in ("place", "plan-preemption"):
+    elif case["ask"] in ("place", "plan-preemption", "explain", "fair-share"):
         differences = _differences_of_place(case)
     elif case["ask"] == "effective-request":
         differences = differences_of_requests(case)
@@ -170,8 +173,10 @@ def _check_pending(told: Answer, expected: Mapping[str, Mapping[str, Any]]) -> l
             if name == "reason":
                 said, value = entry.reason, REASONS.get(value, value)
             elif name == "per_node":
-                found += _check_per_node(job, said, value)
+                found += _check_per_node(job, per_node(told, job), value)
                 continue
+            elif name == "free_gpus":
+                said = number("free_after", told)
             elif name == "holds":
                 found += _check_holds(told, job, value)
             if not same(said, value):
@@ -221,5 +226,8 @@ CHECKS: dict[str, Callable[[Answer, Any], list[str]]] = {
     "numbers": _check_numbers,
     "victims": check_victims,
     "final_gpus": check_final_gpus,
+    "cheapest_fix": check_cheapest_fix,
+    "parsed": check_parsed,
+    "fair_share": check_fair_share,
 }
 """Keys of ``expect`` for plans; any other key is a number by its name."""
