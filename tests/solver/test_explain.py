@@ -1,0 +1,152 @@
+"""Why a job waits, and what would start it: stories, and what holds for all of them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import HealthCheck, assume, given, settings
+
+from solver.api import solve
+from solver.cluster import Taint
+from solver.explain.answer import UnknownJobError, explain
+from solver.explain.explanation import KINDS, Explanation
+from solver.options import SolveOptions
+from solver.result import SolveStatus
+from solver.workload import Preemption
+from tests.scenario import Scenario
+from tests.strategies import tiny_problems
+
+OPTIONS = SolveOptions(workers=1, time_limit_s=20)
+
+
+def explained(story: Scenario, job: str) -> Explanation:
+    problem = story.problem()
+    return explain(problem, solve(problem, OPTIONS).plan, job, OPTIONS)
+
+
+def fixes(told: Explanation) -> dict[str, dict[str, object]]:
+    return {fix.kind: dict(fix.params) for fix in told.fixes}
+
+
+def rules(told: Explanation) -> set[str]:
+    return {rule.rule for rule in told.core}
+
+
+def test_what_runs_is_in_the_way_until_it_ends():
+    story = Scenario().node("n1", gpus=4).running("old", "n1", [0, 1], ends_in_s=600)
+
+    told = explained(story.job("new", gpus=4), "new")
+
+    assert told.verdict == "waits"
+    assert rules(told) == {"job", "held"}
+    assert told.fixes[0].kind == "wait"
+    assert fixes(told)["lower-request"]["to"] == 2
+
+
+def test_a_gang_larger_than_the_cluster_is_impossible_and_could_start_smaller():
+    told = explained(Scenario().node("n1", gpus=4).job("g", replicas=5, gpus=1), "g")
+
+    assert told.verdict == "impossible"
+    assert fixes(told)["lower-min"]["min"] == 4
+    assert "wait" not in fixes(told)
+
+
+def test_a_cordoned_node_is_uncordoned_rather_than_anything_bought():
+    story = Scenario().node("n1", gpus=2, cordoned=True).node("n2", gpus=1)
+
+    told = explained(story.job("j", gpus=2), "j")
+
+    assert told.fixes[0].kind == "uncordon"
+    assert told.fixes[0].params["nodes"] == ["n1"]
+
+
+def test_nodes_are_grouped_by_what_they_lack():
+    story = Scenario().node("full", gpus=1, labels={"zone": "a"})
+    story.node("tainted", gpus=4, labels={"zone": "a"}, taints=[Taint(key="k", value="v")])
+    story.node("elsewhere", gpus=4, labels={"zone": "b"}).running("r", "full", [0])
+
+    told = explained(story.job("j", gpus=1, selector={"zone": "a"}), "j")
+
+    assert {group.reason: group.names for group in told.nodes} == {
+        "gpu-short": ("full",),
+        "taint": ("tainted",),
+        "label": ("elsewhere",),
+    }
+    assert {"change-toleration", "change-selector"} <= set(fixes(told))
+
+
+def test_a_movable_job_moves_even_where_nothing_may_be_stopped():
+    story = Scenario().node("n1", gpus=2).node("n2", gpus=2).preempt_for()
+    story.running("here", "n1", [0], preemption=Preemption(movable=True, allowed=False))
+    story.running("there", "n2", [0], priority=9)
+
+    told = explained(story.job("j", gpus=2, priority=1), "j")
+
+    assert told.fixes[0].kind == "move"
+    assert told.fixes[0].params["moves"][0]["job"] == "here"
+    assert "preempt" not in fixes(told)
+
+
+def test_the_cheapest_of_the_less_urgent_could_be_stopped():
+    story = Scenario().node("n1", gpus=2).node("n2", gpus=2).preempt_for()
+    story.running("dear", "n1", [0], preemption=Preemption(checkpoint_age_s=600))
+    story.running("cheap", "n2", [0], preemption=Preemption(checkpoint_age_s=60))
+
+    told = explained(story.job("j", gpus=2, priority=1), "j")
+
+    assert told.fixes[0].kind == "preempt"
+    assert told.fixes[0].params["evictions"] == [{"job": "cheap", "replicas": [0]}]
+    assert told.fixes[0].cost_gpu_s == 120
+
+
+def test_a_limit_is_raised_by_what_is_missing():
+    story = Scenario().node("n1", gpus=4).queue("q", limit=1)
+
+    told = explained(story.job("j", gpus=2), "j")
+
+    assert "raise-quota" in fixes(told)
+    assert "queue-limit" in rules(told) or told.pending.reason == "queue-limit"
+
+
+def test_only_jobs_that_wait_are_explained():
+    problem = Scenario().node("n1", gpus=1).job("j", gpus=1).problem()
+    plan = solve(problem, OPTIONS).plan
+
+    assert explain(problem, plan, "j").verdict == "starts-now"
+    with pytest.raises(UnknownJobError):
+        explain(problem, plan, "nobody")
+
+
+@settings(max_examples=25, suppress_health_check=[HealthCheck.too_slow])
+@given(tiny_problems())
+def test_every_fix_is_verified_priced_and_says_where_the_job_starts(problem):
+    result = solve(problem, OPTIONS)
+    assume(result.status is SolveStatus.OPTIMAL and result.pending)
+    job = problem.job_by_name[result.pending[0].job]
+
+    told = explain(problem, result.plan, job.name, OPTIONS)
+
+    prices = [(fix.cost_gpu_s, KINDS.index(fix.kind)) for fix in told.fixes]
+    assert prices == sorted(prices)
+    for fix in told.fixes:
+        assert fix.verified
+        assert {place.job for place in fix.placements} == {job.name}
+    if told.verdict != "starts-now":
+        assert told.core
+    if told.pending is not None and told.pending.reason == "impossible":
+        assert told.verdict == "impossible"
+
+
+def test_answers_do_not_depend_on_the_order_of_nodes():
+    story = Scenario(shuffle=False)
+    for n in range(3):
+        story.node(f"n{n}", gpus=2).running(f"r{n}", f"n{n}", [0])
+    problem = story.job("j", gpus=2).problem()
+    turned = replace(problem, nodes=tuple(reversed(problem.nodes)))
+
+    one, other = (explain(p, solve(p, OPTIONS).plan, "j", OPTIONS) for p in (problem, turned))
+
+    assert [(f.kind, f.cost_gpu_s) for f in one.fixes] == [
+        (f.kind, f.cost_gpu_s) for f in other.fixes
+    ]
