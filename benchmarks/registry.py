@@ -56,6 +56,7 @@ class Benchmark:
 
 def registry() -> Mapping[str, Benchmark]:
     """All benchmarks by name."""
+    from benchmarks.explain import EXPLAIN
     from benchmarks.import_objects import IMPORT
     from benchmarks.latency import LATENCY
     from benchmarks.mig import MIG
@@ -75,6 +76,7 @@ def registry() -> Mapping[str, Benchmark]:
             SPINE,
             SCALE,
             LATENCY,
+            EXPLAIN,
             NEVER_WORSE,
             OPENB_CEILING,
             OPENB_BENCHMARK,

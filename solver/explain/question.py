@@ -7,18 +7,23 @@ not be touched. Partners that start together with the job are part of the questi
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from solver.aftermath import settled
+from solver.cluster import MigInstance, Node
 from solver.cpsat.extract import extract_plan
 from solver.cpsat.model import PlacementModel
 from solver.linear import total
-from solver.problem import Problem
+from solver.problem import Problem, RoleKey
 from solver.reasons import rank, waiting_part
 from solver.search import decide
 from solver.solution import Placement, Plan
 from solver.tiers import Ruler
 from solver.workload import Job, Preemption, RunningJob, RunningReplica
+
+REARRANGED = 2_000
+"""Counts (of replicas by role and node) up to which jobs that come before may move."""
 
 SEARCH_S = 3.0
 """Longest search for places of one job; not found by then counts as no."""
@@ -31,8 +36,9 @@ class Case:
     """A job that waits, in a problem, after a plan.
 
     `question` is the job alone against what the plan leaves. Fixes are sought against `claim`,
-    in which jobs that come after it have no place yet: what they have is only a plan. `ends_at_s`
-    is the moment (`time.monotonic`) by which an answer is wanted.
+    in which jobs that come after it have no place yet, and those that come before start elsewhere
+    if need be: what they have is only a plan. `ends_at_s` is the moment (`time.monotonic`) by which
+    an answer is wanted.
     """
 
     problem: Problem
@@ -58,7 +64,7 @@ def case_of(problem: Problem, plan: Plan, name: str, time_s: float) -> Case:
     job = problem.job_by_name[name]
     ends_at_s = time.monotonic() + time_s
     question = focused(problem, plan, job)
-    claim = focused(problem, before(problem, plan, job), job)
+    claim = _claim(problem, before(problem, plan, job), job)
     if places_for(claim) is not None:
         claim = question  # the plan had its reasons to pass the job over
     return Case(problem, plan, job, question, claim, ends_at_s)
@@ -74,6 +80,37 @@ def before(problem: Problem, plan: Plan, job: Job) -> Plan:
     return Plan(tuple(p for p in plan.placements if p.job in early), plan.evictions, plan.moves)
 
 
+def _claim(problem: Problem, early: Plan, job: Job) -> Problem:
+    """The job, and those whose turn is before: they keep what they start with, but not where.
+
+    Where they are many they keep their places, too.
+    """
+    counts = {key: count for key, count in early.started.items() if key.job != job.name}
+    if len(counts) * len(problem.nodes) > REARRANGED:
+        return focused(problem, early, job)
+    own = Plan(early.by_job.get(job.name, ()), early.evictions, early.moves)
+    alone = focused(problem, own, job)
+    others = [
+        _with_counts(other, counts)
+        for other in problem.jobs
+        if other.name in early.by_job and other.name not in alone.job_by_name
+    ]
+    others = [other for other in others if other.name != job.name]
+    jobs = sorted((*alone.jobs, *others), key=lambda other: problem.position[other.name])
+    return replace(alone, jobs=tuple(jobs))
+
+
+def _with_counts(job: Job, counts: Mapping[RoleKey, int]) -> Job:
+    """The job as a gang of what it starts with."""
+    started = {role.name: counts.get(RoleKey(job.name, role.name), 0) for role in job.roles}
+    roles = [
+        replace(role, replicas=started[role.name], min_replicas=started[role.name])
+        for role in job.roles
+        if started[role.name]
+    ]
+    return replace(job, roles=tuple(roles), gang=True, start_group=None)
+
+
 def focused(problem: Problem, plan: Plan, job: Job) -> Problem:
     """The job (and partners of its start group) alone; all others stay as the plan leaves them."""
     after, starts = settled(problem, plan)
@@ -87,7 +124,23 @@ def focused(problem: Problem, plan: Plan, job: Job) -> Problem:
     mine = f"{job.name} (started)"
     running = [replace(r, name=mine) if r.name == job.name else r for r in planned]
     jobs = [waiting_part(other, plan) for other in problem.jobs if other.name in asked]
-    return replace(after, running=(*after.running, *running), jobs=tuple(jobs), reference_shapes=())
+    return replace(
+        after,
+        nodes=tuple(_cut(node, starts) for node in after.nodes),
+        running=(*after.running, *running),
+        jobs=tuple(jobs),
+        reference_shapes=(),
+    )
+
+
+def _cut(node: Node, starts: Plan) -> Node:
+    """The node with the MIG instances that the plan makes on it, in use."""
+    made = [
+        MigInstance(gpu=placed.gpu, instance=placed.instance, used_by=p.job)
+        for p in starts.by_node.get(node.name, ())
+        for placed in p.instances
+    ]
+    return replace(node, instances=(*node.instances, *made)) if made else node
 
 
 def _as_running(problem: Problem, job: Job, places: tuple[Placement, ...]) -> RunningJob:

@@ -36,7 +36,7 @@ def asked(question: Problem, job: Job) -> list[str]:
     """
     nodes, shapes = question.nodes, [role.shape for role in job.roles]
     says = {
-        "held": bool(question.running),
+        "held": bool(question.running) or any(node.instances for node in nodes),
         "not-ready": any(not node.ready for node in nodes),
         "unhealthy": any(node.unhealthy_gpus for node in nodes),
         "cordoned": any(node.cordoned for node in nodes),
@@ -76,7 +76,8 @@ def emptied(question: Problem) -> Problem:
         for queue in question.queues
         for members in [subtree(question.queues, queue.name)]
     ]
-    return replace(question, running=(), queues=tuple(queues))
+    nodes = (replace(n, instances=()) if n.instances else n for n in question.nodes)
+    return replace(question, running=(), queues=tuple(queues), nodes=tuple(nodes))
 
 
 def _unlimited(question: Problem) -> Problem:

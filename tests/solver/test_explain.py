@@ -15,6 +15,7 @@ from solver.options import SolveOptions
 from solver.result import SolveStatus
 from solver.workload import Preemption
 from tests.scenario import Scenario
+from tests.specs.reading import compiled
 from tests.strategies import tiny_problems
 
 OPTIONS = SolveOptions(workers=1, time_limit_s=20)
@@ -150,3 +151,20 @@ def test_answers_do_not_depend_on_the_order_of_nodes():
     assert [(f.kind, f.cost_gpu_s) for f in one.fixes] == [
         (f.kind, f.cost_gpu_s) for f in other.fixes
     ]
+
+
+def test_slices_that_the_plan_makes_for_others_are_not_free():
+    spec = compiled(
+        """
+        cluster: {nodes: [{name: n1, gpu_model: A100-40GB, gpus: 1}]}
+        jobs:
+          - {name: first, mig: {4g.20gb: 1}}
+          - {name: second, mig: {4g.20gb: 1}}
+        """
+    )
+    problem = spec.problem
+
+    told = explain(problem, solve(problem, OPTIONS).plan, "second", OPTIONS)
+
+    assert told.verdict == "waits"
+    assert rules(told) == {"job", "held"}

@@ -30,12 +30,23 @@ def add_capacity(case: Case) -> Iterator[Change]:
             )
             models.setdefault((node.kind, group), node)
     ranked = sorted(models.values(), key=lambda node: (node.n_gpus, node.name))[:KINDS]
-    found = [change for node in ranked if (change := _added(case, node)) is not None]
+    found: list[Change] = []
+    for node in ranked:
+        most_gpus = min((change.params["gpus"] for change in found), default=None)
+        change = _added(case, node, most_gpus)
+        if change is not None:
+            found.append(change)
     yield from sorted(found, key=lambda change: change.cost_gpu_s)
 
 
-def _added(case: Case, node: Node) -> Change | None:
-    counts = range(1, sum(job.min_replicas for job in case.claim.jobs) + 1)
+def _added(case: Case, node: Node, beat_gpus: int | None) -> Change | None:
+    """The fewest nodes of a kind, if they have fewer GPUs than were needed of another one."""
+    most = sum(job.min_replicas for job in case.question.jobs)
+    if beat_gpus is not None and node.usable_gpus:
+        most = min(most, (beat_gpus - 1) // len(node.usable_gpus))
+    if not most:
+        return None
+    counts = range(1, most + 1)
 
     def works(count: int) -> bool:
         return places_for(_with(node, count)(case.claim)) is not None

@@ -49,6 +49,8 @@ def _displaced(case: Case, *, stop: bool) -> Iterator[Change]:
     plan = _cheapest(case, running)
     if plan is None or bool(plan.evictions) != stop:
         return
+    if plan.moves and case.plan.displaced:
+        return  # what the plan makes room for is not free before it, so nobody can move there
     problem = replace(case.claim, running=(*rest, *running))
     cost = plan_cost_gpu_s(problem, plan)
     of = {job.name: job for job in running}
