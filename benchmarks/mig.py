@@ -157,18 +157,23 @@ def _single_gpus(number: int) -> Iterator[Row]:
 
 
 def wanted_mixes(kinds: int, gpus: int, seed: int) -> tuple[Item, ...]:
-    """So many kinds of mixes of two or three slices; together a tenth more than the fleet has."""
+    """So many kinds of mixes of one to six slices; together a tenth more than the fleet has."""
     table, random = mig_table(MODEL), Random(seed)
     sizes = [profile for profile in table.profiles if profile.engines == "plain"]
     mixes: dict[tuple[tuple[Slice, int], ...], int] = {}
     while len(mixes) < kinds:
-        chosen = Counter(Slice(random.choice(sizes[:-1]).name) for _ in range(random.randint(1, 4)))
+        chosen = Counter(Slice(random.choice(sizes[:-1]).name) for _ in range(random.randint(1, 6)))
         mix = tuple(sorted(chosen.items()))
         slots = sum(table.profile(wish.profile).size * count for wish, count in mix)
         mixes.setdefault(mix, slots)
     share = 1.1 * gpus * table.slots / kinds
     return tuple(
-        Item(name=f"mix-{n}", slices=mix, count=max(1, round(share / slots)), weight=slots)
+        Item(
+            name=f"mix-{n}",
+            slices=mix,
+            count=max(1, round(share / slots)),
+            weight=slots * random.randint(8, 12),
+        )
         for n, (mix, slots) in enumerate(mixes.items())
     )
 

@@ -61,6 +61,7 @@ def run_ray(sweep: Sweep, address: str | None, workers: int) -> Iterator[Result]
     environment = {"env_vars": {"PYTHONPATH": str(ROOT)}}
     if address is None:
         ray.init(
+            address="local",  # whatever else of Ray runs, or did, on this machine
             num_cpus=workers,
             include_dashboard=False,
             log_to_driver=False,

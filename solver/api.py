@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, replace
 
 from solver import greedy
@@ -119,32 +120,46 @@ def _search(
     from solver.cpsat.lexicographic import improve
 
     incumbent, interrupted = best_greedy(problem, ruler, options, progress, _undisturbed(start))
-    found = _Found(Improved.nothing(incumbent), ruler)
-    if running := candidates(problem, incumbent):
-        lifted = lift(problem, running)
-        if set(start.displaced) <= {job.name for job in running}:
-            incumbent = max(incumbent, start, key=ruler.key)
-        if not interrupted:
-            incumbent = make_way(problem, ruler, incumbent, _half_over(began, options))
-        found = _Found(
-            Improved.nothing(lifted.up(incumbent)),
-            Ruler(lifted.question, entitled=ruler.entitled),
-            lifted,
-        )
-    # Once interrupted, the answer is what there is: its time is up, so nothing is searched.
-    started_s = began - options.time_limit_s if interrupted else began
+    try:
+        if interrupted:
+            raise KeyboardInterrupt
+        found = _with_running_work(problem, ruler, incumbent, options, began, start)
+    except KeyboardInterrupt:
+        # Once interrupted, the answer is what there is.
+        with held(drop=True):
+            note = "interrupted: the best greedy plan so far"
+            bounds = _limits(problem, ruler, incumbent)
+            nothing = Improved.nothing(incumbent)
+            return _Found(replace(nothing, bounds=bounds, notes=(note,)), ruler)
     improved = improve(
         found.ruler.problem,
         found.ruler,
         found.improved.plan,
         options,
-        started_s=started_s,
+        started_s=began,
         listener=progress,
     )
-    if interrupted:
-        note = "interrupted: the best greedy plan so far"
-        improved = replace(improved, notes=(*improved.notes, note))
     return replace(found, improved=improved)
+
+
+def _with_running_work(
+    problem: Problem,
+    ruler: Ruler,
+    incumbent: Plan,
+    options: SolveOptions,
+    began: float,
+    start: Plan,
+) -> _Found:
+    """The question to search, with the running work in it that may give way, and a first answer."""
+    running = candidates(problem, incumbent)
+    if not running:
+        return _Found(Improved.nothing(incumbent), ruler)
+    lifted = lift(problem, running)
+    if set(start.displaced) <= {job.name for job in running}:
+        incumbent = max(incumbent, start, key=ruler.key)
+    incumbent = make_way(problem, ruler, incumbent, _half_over(began, options))
+    above = Ruler(lifted.question, entitled=ruler.entitled)
+    return _Found(Improved.nothing(lifted.up(incumbent)), above, lifted)
 
 
 def _with_victims(
@@ -154,11 +169,14 @@ def _with_victims(
 
     What was proved holds for plans that leave running work alone, so only simple bounds are left.
     """
-    if not candidates(problem, improved.plan):
-        return improved
+    with held(drop=True):
+        if not candidates(problem, improved.plan):
+            return improved
     left_s = options.time_limit_s - (time.monotonic() - began)
     until_s = time.monotonic() + max(left_s, GIVE_WAY_PART * options.time_limit_s)
-    plan = make_way(problem, ruler, improved.plan, lambda: time.monotonic() > until_s)
+    plan = improved.plan
+    with suppress(KeyboardInterrupt):
+        plan = make_way(problem, ruler, plan, lambda: time.monotonic() > until_s)
     note = (
         "running work that gives way was found job by job; bounds count it as if all of it could "
         "go (preempt_for: [] leaves it alone and proves more)"
