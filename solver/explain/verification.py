@@ -18,7 +18,7 @@ from solver.problem import Problem, RoleKey
 from solver.solution import Plan
 from solver.workload import Job
 
-WHOLE = 4_000
+WHOLE = 1_000
 """Counts (of replicas by role and node) up to which the whole problem is solved anew."""
 
 ADMISSION = ("guarantee", "priority", "fairness", "preemption_cost")
