@@ -115,6 +115,10 @@ class PlacingScheduler(Scheduler):
         """The inner scheduler's business."""
         self._inner.arrive(unit)
 
+    def expects(self, subject: str) -> bool:
+        """The inner scheduler's business."""
+        return self._inner.expects(subject)
+
     def remind(self, subject: str) -> None:
         """The inner scheduler's business."""
         self._inner.remind(subject)

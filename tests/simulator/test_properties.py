@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
-from hypothesis import given, settings
+from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
 from simulator.audit import Audit
 from simulator.engine import Engine
 from simulator.lives import State
+from simulator.outcome import Outcome
 from simulator.policies import ORDERS, SimulationOptions, parse_simulation_policy
 from simulator.run import simulate
 from simulator.scenario import Scenario
 from simulator.schedulers.conservative import ConservativeScheduler
 from simulator.schedulers.easy import EasyScheduler
+from simulator.schedulers.rolling import Rolling
 from simulator.state import Cluster
 from solver.greedy import PLACEMENTS
+from solver.options import SolveOptions
 from tests.simulator.strategies import crowded, scenarios
 
 DRAWN = st.sampled_from(sorted(PLACEMENTS))
@@ -40,6 +45,32 @@ def test_every_decision_is_valid_and_nothing_is_lost(
         observers=[audit],
     )
 
+    everyone_is_accounted_for(scenario, outcome)
+
+
+QUICK = Rolling(options=SolveOptions(time_limit_s=10, deterministic_limit=0.05, workers=1))
+"""Rounds that leave more to the greedy placement than they usually do."""
+
+SOLVED = (Phase.explicit, Phase.reuse, Phase.generate)
+"""No shrinking: each smaller example would be many solves."""
+
+
+@pytest.mark.parametrize("order", sorted(ORDERS))
+@given(scenario=st.one_of(scenarios(endless=True), crowded()), every_ms=st.sampled_from([0, 0, 7]))
+@settings(max_examples=4, deadline=None, phases=SOLVED)
+def test_the_solver_decides_nothing_wrong_in_any_order(
+    order: str, scenario: Scenario, every_ms: int
+) -> None:
+    options = SimulationOptions(deadlock_timeout_ms=7, rolling=replace(QUICK, every_ms=every_ms))
+    audit = Audit(gangs=order != "per-pod")
+
+    outcome = simulate(scenario, f"{order}+cp-sat", options=options, observers=[audit])
+
+    everyone_is_accounted_for(scenario, outcome)
+
+
+def everyone_is_accounted_for(scenario: Scenario, outcome: Outcome) -> None:
+    """Every job is there once, and what became of it has times or a reason."""
     assert len(outcome.jobs) == len(scenario.arrivals)
     for job in outcome.jobs:
         assert (job.state is State.UNSCHEDULABLE) == (bool(job.reason) and job.end_ms is not None)

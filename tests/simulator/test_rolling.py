@@ -174,3 +174,13 @@ def test_pods_and_solver_together_break_no_rule():
 
     assert audit.decisions
     assert outcome.summary.finished == 60
+
+
+def test_a_deadlock_that_is_over_by_itself_is_not_broken_under_the_solver():
+    story = Story().node("n1", gpus=4).job("first", runs=10, gpus=1)
+    story.job("a", at=1, runs=5, replicas=4, gpus=1).job("b", at=1, runs=5, replicas=3, gpus=1)
+
+    told = story.under("per-pod+cp-sat", timeout=9)
+
+    assert told.summary.deadlocks == story.under("per-pod+best-fit", timeout=9).summary.deadlocks
+    assert {job.state.value for job in told.outcome.jobs} == {"finished"}
