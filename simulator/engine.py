@@ -8,6 +8,7 @@ from typing import Protocol
 from simulator.agenda import Event, Kind
 from simulator.judge import Judge
 from simulator.lives import Life, State
+from simulator.load import Looks
 from simulator.scenario import DAY_MS, Arrival
 from simulator.schedulers.base import Scheduler
 from simulator.state import Cluster, Unit
@@ -50,7 +51,7 @@ class Engine:
         self._handlers: dict[Kind, Callable[[Event], None]] = {
             Kind.END: self._end,
             Kind.ARRIVAL: self._arrive,
-            Kind.LOAD: self._look_at_load,
+            Kind.LOAD: lambda event: None,  # Schedulers look in every round.
             Kind.TIMER: lambda event: self.scheduler.remind(event.subject),
         }
         for arrival in cluster.scenario.arrivals:
@@ -58,13 +59,12 @@ class Engine:
         everyone = cluster.scenario.everyone
         first_ms = min((arrival.arrival_ms for arrival in everyone), default=0)
         cluster.now_ms = self._changed_ms = first_ms
-        steps = [arrival.load.step_ms for arrival in everyone if arrival.load is not None]
-        self._step_ms = min(steps, default=0)
-        if self._step_ms:
-            next_ms = (first_ms // self._step_ms + 1) * self._step_ms
-            cluster.agenda.add(next_ms, Kind.LOAD)
+        self._looks = Looks(cluster)
+        self._look_ms: int | None = None
+        self._look = 0
+        if self._looks:
+            self._look_at(self._looks.first_ms())
         self._waiting = 0
-        self._looked_ms = first_ms
         for observer in observers:
             observer.begin(cluster)
 
@@ -77,9 +77,6 @@ class Engine:
                 self._close()
                 return False
             moment = [event for event in cluster.agenda.pop_moment() if self._holds(event)]
-            if moment and moment[0].kind is Kind.LOAD and not self._load_matters(moment):
-                self._look_at_load(moment[0])
-                moment = []
         cluster.now_ms = moment[0].time_ms
         for observer in self._observers:
             observer.before(cluster)
@@ -91,6 +88,9 @@ class Engine:
         touched = cluster.settle()
         if len(cluster.waiting) != self._waiting:
             self._waiting, self._changed_ms = len(cluster.waiting), cluster.now_ms
+        if self._looks:
+            patience_ms, settled = self._changed_ms + DAY_MS, self.scheduler.is_settled
+            self._look_at(self._looks.next_ms(patience_ms, settled=settled))
         for observer in self._observers:
             observer.after(cluster, touched)
         return True
@@ -100,13 +100,15 @@ class Engine:
         cluster = self.cluster
         if not cluster.agenda.is_over:
             return False
-        idle_ms = max(cluster.now_ms, self._looked_ms) - self._changed_ms
+        idle_ms = cluster.now_ms - self._changed_ms
         return not cluster.agenda or not cluster.waiting or idle_ms > DAY_MS
 
     def _holds(self, event: Event) -> bool:
         """Whether an event has not been overtaken."""
         if event.kind is Kind.END:
             return self.cluster.by_name[event.subject].version == event.version
+        if event.kind is Kind.LOAD:
+            return event.version == self._look
         return event.kind is not Kind.TIMER or self.scheduler.expects(event.subject)
 
     def _end(self, event: Event) -> None:
@@ -138,28 +140,13 @@ class Engine:
         alike = tuple(_alike(member.arrival) for member in lives)
         return Unit(tuple(lives), self._lanes.setdefault(alike, len(self._lanes)))
 
-    def _load_matters(self, moment: list[Event]) -> bool:
-        """Whether services that look at their load now find anything to do.
-
-        Ends and arrivals come first within a moment, so here it has no more than the look, and
-        maybe timers. Who wants more than there was room for finds none where nothing has happened
-        since, unless time alone makes some.
-        """
-        if len(moment) > 1:
-            return True
-        now_ms, before_ms = moment[0].time_ms, self.cluster.now_ms
-        settled = self.scheduler.is_settled
-        for life in self.cluster.elastic.values():
-            wanted = life.wanted(now_ms)
-            if life.held > max(wanted, life.arrival.job.min_replicas):
-                return True
-            if life.held < wanted and not (settled and wanted == life.wanted(before_ms)):
-                return True
-        return False
-
-    def _look_at_load(self, event: Event) -> None:
-        self._looked_ms = event.time_ms
-        self.cluster.agenda.add(event.time_ms + self._step_ms, Kind.LOAD)
+    def _look_at(self, time_ms: int | None) -> None:
+        """Let services look at their load next at that moment, and not where they meant to."""
+        if time_ms != self._look_ms:
+            self._look_ms = time_ms
+            self._look += 1
+            if time_ms is not None:
+                self.cluster.agenda.add(time_ms, Kind.LOAD, version=self._look)
 
     def _close(self) -> None:
         """Nothing will happen any more: who still waits does so for ever."""

@@ -29,7 +29,7 @@ class DailyLoad:
     """How many replicas a service wants over the day: a sine between its floor and its ceiling.
 
     The load is highest at `peak_ms` after midnight, lowest twelve hours later. It is looked at
-    every `step_ms`.
+    every `step_ms`, and whenever anything else happens.
     """
 
     peak_ms: int = 14 * 3600 * MS
@@ -44,7 +44,9 @@ class DailyLoad:
         >>> [load.replicas(2, 10, hour * 3600 * MS) for hour in (2, 8, 14)]
         [2, 6, 10]
         """
-        phase = 2 * pi * (at_ms - self.peak_ms) / DAY_MS + pi / 2
+        half_ms = DAY_MS // 2
+        since_peak_ms = (at_ms - self.peak_ms + half_ms) % DAY_MS - half_ms  # every day the same
+        phase = 2 * pi * since_peak_ms / DAY_MS + pi / 2
         return floor + round((ceiling - floor) * (1 + sin(phase)) / 2)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from simulator.engine import Engine
+from simulator.load import Looks
 from tests.simulator.story import EVERY_ORDER, GANG_ORDERS, Story, Told
 
 HOUR = 3600
@@ -228,7 +228,10 @@ def test_looks_at_a_load_that_change_nothing_are_no_moments(
 
     skipping = told()
 
-    monkeypatch.setattr(Engine, "_load_matters", lambda *_: True)
+    def every_step(looks: Looks, patience_ms: int, *, settled: bool) -> int:
+        return looks.first_ms()
+
+    monkeypatch.setattr(Looks, "next_ms", every_step)
     every = told()
     assert skipping.outcome.jobs == every.outcome.jobs
     assert skipping.outcome.log == every.outcome.log
