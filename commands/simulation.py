@@ -303,12 +303,12 @@ def run_sweep(
 ) -> Answer:
     """Make the runs, with progress on standard error.
 
-    Ctrl-C ends it with what is finished, and so does a run that goes wrong; before anything is
-    finished, either is passed on.
+    Ctrl-C ends it with what is finished. A run that goes wrong leaves the others alone. Where
+    nothing is finished, either is passed on.
     """
     from report.progress import ProgressLine
     from report.simulation_view import SimulationRow, left_notes
-    from simulator.sweep import FailedRunError, LostWorkerError
+    from simulator.sweep import FailedRunError
 
     sweep = question.sweep
     done: dict[Cell, Result] = {}
@@ -325,12 +325,12 @@ def run_sweep(
             if not done:
                 raise
             interrupted = True
-        except (FailedRunError, LostWorkerError) as error:
+        except FailedRunError as error:
             if not done:
                 raise
             failure = error
     if interrupted or failure is not None:
-        why = "interrupted" if failure is None else "given up"
+        why = "interrupted" if failure is None else "not all went well"
         notes.append(f"{why}: {len(done)} of {len(sweep.cells)} runs are finished")
     cached = sum(result.cached for result in done.values())
     if cached:

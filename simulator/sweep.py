@@ -1,7 +1,8 @@
 """Many runs: policies times seeds times traces, in this process, in several, or on Ray.
 
-Every engine gives the same rows in the same order. A run that a lost worker was at is made again;
-what is finished stays finished when the rest is given up.
+Every engine gives the same rows in the same order. A run that a lost worker was at is made again,
+and one that goes wrong leaves the others alone; what is finished stays finished when the rest is
+given up.
 """
 
 from __future__ import annotations
@@ -25,8 +26,12 @@ ATTEMPTS = 3
 """How often a run is tried whose workers get lost."""
 
 
+MOST_WRONG = 10
+"""How many runs may go wrong before the rest is given up: then it is not the runs' fault."""
+
+
 class LostWorkerError(RuntimeError):
-    """Workers were lost again and again, probably for want of memory."""
+    """The worker of a run was lost again and again, probably for want of memory."""
 
 
 class FailedRunError(Exception):
@@ -38,11 +43,17 @@ class FailedRunError(Exception):
         Which one.
     error
         How.
+
+    Attributes
+    ----------
+    more
+        How many others went wrong too.
     """
 
     def __init__(self, trace: str, policy: str, seed: int, error: Exception) -> None:
         super().__init__(trace, policy, seed, error)  # as it is pickled
         self.trace, self.policy, self.seed, self.error = trace, policy, seed, error
+        self.more = 0
 
     def __str__(self) -> str:
         return f"{self.run}: {self.error}"
@@ -50,7 +61,8 @@ class FailedRunError(Exception):
     @property
     def run(self) -> str:
         """Which run it was."""
-        return f"{self.policy} with seed {self.seed} on {self.trace}"
+        others = f" (and {self.more} more)" if self.more else ""
+        return f"{self.policy} with seed {self.seed} on {self.trace}{others}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,7 +129,44 @@ def run_cell(sweep: Sweep, cell: Cell, listener: Listener | None = None) -> Resu
     try:
         return _run(sweep, cell, listener)
     except Exception as error:
-        raise FailedRunError(cell.source.name, cell.policy, cell.seed, error) from error
+        raise failed(cell, error) from error
+
+
+def failed(cell: Cell, error: Exception) -> FailedRunError:
+    """The error of a cell."""
+    return FailedRunError(cell.source.name, cell.policy, cell.seed, error)
+
+
+class Failures:
+    """Runs that went wrong while others went on."""
+
+    def __init__(self) -> None:
+        self._errors: list[FailedRunError] = []
+
+    def add(self, error: FailedRunError) -> None:
+        """Keep it for later.
+
+        Raises
+        ------
+        FailedRunError
+            There are too many.
+        """
+        self._errors.append(error)
+        if len(self._errors) >= MOST_WRONG:
+            self.tell()
+
+    def tell(self) -> None:
+        """Everything else is done: say what went wrong.
+
+        Raises
+        ------
+        FailedRunError
+            The first one, if there is any.
+        """
+        if self._errors:
+            first, *others = self._errors
+            first.more = len(others)
+            raise first
 
 
 def _run(sweep: Sweep, cell: Cell, listener: Listener | None) -> Result:
@@ -143,32 +192,57 @@ def _run(sweep: Sweep, cell: Cell, listener: Listener | None) -> Result:
 
 
 def run_here(sweep: Sweep, listener: Listener | None = None) -> Iterator[Result]:
-    """One run after the other, in this process."""
+    """One run after the other, in this process.
+
+    Raises
+    ------
+    FailedRunError
+        A run went wrong; the others were made before that is said.
+    """
+    failures = Failures()
     for cell in sweep.in_turn:
-        yield run_cell(sweep, cell, listener)
+        try:
+            result = run_cell(sweep, cell, listener)
+        except FailedRunError as error:
+            failures.add(error)
+        else:
+            yield result
+    failures.tell()
 
 
 def run_local(sweep: Sweep, workers: int) -> Iterator[Result]:
     """Several runs at once, each in a process; results come as they are finished.
 
+    Where workers are lost again and again, the runs that are left are made one by one: that takes
+    less memory, and shows which one it is that takes its worker with it.
+
     Raises
     ------
-    LostWorkerError
-        Workers were lost `ATTEMPTS` times without a run being finished.
+    FailedRunError
+        A run went wrong, or its workers were lost `ATTEMPTS` times; the others were made before
+        that is said.
     """
     left = dict.fromkeys(sweep.in_turn)
     lost = 0
-    while left:
+    while left and lost < ATTEMPTS - 1:
         before = len(left)
         try:
             for result in _run_pool(sweep, tuple(left), workers):
                 del left[result.cell]
                 yield result
-        except BrokenProcessPool as error:
+            return
+        except BrokenProcessPool:
             lost = lost + 1 if len(left) == before else 1
-            if lost >= ATTEMPTS:
-                text = f"workers were lost {lost} times in a row; try fewer --workers"
-                raise LostWorkerError(text) from error
+    failures = Failures()
+    for cell in left:
+        try:
+            yield from _run_pool(sweep, (cell,), 1)
+        except FailedRunError as error:
+            failures.add(error)
+        except BrokenProcessPool:
+            why = f"its worker was killed {ATTEMPTS} times, probably for want of memory"
+            failures.add(failed(cell, LostWorkerError(why)))
+    failures.tell()
 
 
 def _run_pool(sweep: Sweep, cells: Sequence[Cell], workers: int) -> Iterator[Result]:
@@ -177,6 +251,7 @@ def _run_pool(sweep: Sweep, cells: Sequence[Cell], workers: int) -> Iterator[Res
     pool = ProcessPoolExecutor(workers, mp_context=context, initializer=_leave_ctrl_c)
     waiting: set[Future[Result]] = set()
     queue = iter(cells)
+    failures = Failures()
     try:
         for cell in queue:
             waiting.add(pool.submit(run_cell, sweep, cell))
@@ -185,9 +260,15 @@ def _run_pool(sweep: Sweep, cells: Sequence[Cell], workers: int) -> Iterator[Res
         while waiting:
             done, waiting = wait(waiting, return_when=FIRST_COMPLETED)
             for future in done:
-                yield future.result()
+                try:
+                    result = future.result()
+                except FailedRunError as error:
+                    failures.add(error)
+                else:
+                    yield result
             for cell in islice(queue, len(done)):
                 waiting.add(pool.submit(run_cell, sweep, cell))
+        failures.tell()
     finally:
         processes = list((getattr(pool, "_processes", None) or {}).values())
         pool.shutdown(wait=False, cancel_futures=True)

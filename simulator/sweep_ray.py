@@ -5,17 +5,34 @@ from __future__ import annotations
 import logging
 import os
 import socket
+import subprocess
+import sys
 from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
 
-from simulator.sweep import ATTEMPTS, Result, Sweep, run_cell
+from simulator.sweep import (
+    ATTEMPTS,
+    Failures,
+    LostWorkerError,
+    Result,
+    Sweep,
+    failed,
+    run_cell,
+)
 
 ROOT = Path(__file__).resolve().parents[1]
 
 
 CONNECT_S = 5.0
-"""How long the head of a cluster may take to answer."""
+"""How long the head of a cluster may take until it listens."""
+
+ANSWER_S = 30.0
+"""How long it may take until it has answered. Ray itself tries for minutes, and cannot be stopped
+meanwhile."""
+
+PROBE = "import ray, sys; ray.init(sys.argv[1], log_to_driver=False, logging_level='ERROR')"
+"""What a process of its own tries first."""
 
 CLIENT_PORT = 10001
 """Where ``ray://HOST`` listens unless a port is said."""
@@ -47,10 +64,11 @@ def run_ray(sweep: Sweep, address: str | None, workers: int) -> Iterator[Result]
         Ray is not installed.
     UnreachableRayError
         No cluster answers at the address.
+    FailedRunError
+        A run went wrong; the others were made before that is said.
     """
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
     os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
-    os.environ.setdefault("RAY_NUM_REDIS_GET_RETRIES", str(round(CONNECT_S)))  # one a second
     try:
         import ray
     except ImportError as error:
@@ -70,35 +88,41 @@ def run_ray(sweep: Sweep, address: str | None, workers: int) -> Iterator[Result]
         )
     else:
         _knock(address)
-        try:
-            ray.init(
-                address=address,
-                log_to_driver=False,
-                logging_level=logging.ERROR,
-                runtime_env=environment,
-            )
-        except (ConnectionError, TimeoutError) as error:
-            raise UnreachableRayError(address, str(error)) from error
+        _ask(address)
+        ray.init(
+            address=address,
+            log_to_driver=False,
+            logging_level=logging.ERROR,
+            runtime_env=environment,
+        )
     try:
         remote = ray.remote(max_retries=ATTEMPTS)(run_cell)
         shared = ray.put(sweep)
         queue = iter(sweep.in_turn)
         limit = 2 * max(workers, int(ray.cluster_resources().get("CPU", 1)))  # type: ignore[no-untyped-call]
-        waiting = [remote.remote(shared, cell) for cell in islice(queue, limit)]
-        while waiting:
-            done, waiting = ray.wait(waiting)
+        failures = Failures()
+        cells = {remote.remote(shared, cell): cell for cell in islice(queue, limit)}
+        while cells:
+            done, _ = ray.wait(list(cells))
             for finished in done:
+                cell = cells.pop(finished)
                 try:
-                    yield ray.get(finished)
+                    result = ray.get(finished)
                 except ray.exceptions.RayTaskError as error:
-                    raise error.cause from error
-            waiting += [remote.remote(shared, cell) for cell in islice(queue, len(done))]
+                    failures.add(error.cause)
+                except ray.exceptions.RayError as error:
+                    why = LostWorkerError(" ".join(str(error).split()))
+                    failures.add(failed(cell, why))
+                else:
+                    yield result
+            cells |= {remote.remote(shared, cell): cell for cell in islice(queue, len(done))}
+        failures.tell()
     finally:
         ray.shutdown()
 
 
 def _knock(address: str) -> None:
-    """Find out soon whether anybody listens: Ray itself tries for minutes."""
+    """Find out at once whether anybody listens."""
     if address == "auto":
         return
     host, _, port = address.removeprefix("ray://").rpartition(":")
@@ -109,3 +133,17 @@ def _knock(address: str) -> None:
     except (OSError, OverflowError) as error:
         why = getattr(error, "strerror", None) or str(error)
         raise UnreachableRayError(address, why) from error
+
+
+def _ask(address: str) -> None:
+    """Find out soon whether it is a Ray cluster that listens."""
+    words = [sys.executable, "-c", PROBE, address]
+    try:
+        done = subprocess.run(
+            words, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=ANSWER_S
+        )
+    except subprocess.TimeoutExpired as error:
+        raise UnreachableRayError(address, f"not in {ANSWER_S:.0f} s") from error
+    if done.returncode:
+        *_, why = ["it fails", *done.stderr.strip().splitlines()]
+        raise UnreachableRayError(address, why)

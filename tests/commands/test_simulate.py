@@ -424,15 +424,16 @@ def test_a_run_that_goes_wrong_leaves_the_rows_of_the_others(workers: int, tmp_p
     (tmp_path / "tiny").mkdir()
     (tmp_path / "tiny" / "sjf-2").write_text("")
     done = unstrand(
-        "simulate", "-", "--policies", "easy,sjf", "--seeds", "1-2", "--output", "json",
+        "simulate", "-", "--policies", "sjf,easy", "--seeds", "2,1", "--output", "json",
         "--save", tmp_path, "--workers", workers, stdin=SPEC,
     )  # fmt: skip
 
     assert done.code == 3
     assert "sjf with seed 2 on tiny" in done.err
     answer = json.loads(done.out)
-    assert ("easy", 1) in [(row["policy"], row["seed"]) for row in answer["rows"]]
-    assert f"given up: {len(answer['rows'])} of 4 runs are finished" in answer["notes"]
+    made = [(row["policy"], row["seed"]) for row in answer["rows"]]
+    assert made == [("sjf", 1), ("easy", 2), ("easy", 1)]
+    assert "not all went well: 3 of 4 runs are finished" in answer["notes"]
 
 
 def test_running_work_is_counted_apart_and_one_is_one():

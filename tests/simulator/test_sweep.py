@@ -16,6 +16,7 @@ from simulator.scenario import Scenario
 from simulator.sources import FixedSource, TraceSource
 from simulator.sweep import (
     ATTEMPTS,
+    MOST_WRONG,
     Cell,
     FailedRunError,
     LostWorkerError,
@@ -175,10 +176,24 @@ def test_the_run_of_a_killed_worker_is_made_again(marks: Path):
 def test_workers_that_are_lost_again_and_again_are_an_error(marks: Path):
     cell = Cell(Fragile(str(marks), deaths=100), "easy", 1)
 
-    with pytest.raises(LostWorkerError, match="in a row"):
+    with pytest.raises(FailedRunError, match="easy with seed 1 on fragile") as caught:
         list(run_local(Sweep(cells=(cell,), options=SimulationOptions()), workers=1))
 
+    assert isinstance(caught.value.error, LostWorkerError)
     assert len(list(marks.iterdir())) == ATTEMPTS
+
+
+def test_a_run_that_takes_its_worker_with_it_leaves_the_others_alone(marks: Path):
+    killer = Cell(Fragile(str(marks), deaths=100), "easy", 1)
+    others = sweep().cells[:3]
+    runs = run_local(Sweep(cells=(killer, *others), options=SimulationOptions()), workers=2)
+
+    made = []
+    with pytest.raises(FailedRunError, match="killed 3 times") as caught:
+        made.extend(result.cell for result in runs)
+
+    assert caught.value.more == 0
+    assert set(made) == set(others)
 
 
 @pytest.mark.parametrize("workers", [1, 2])
@@ -190,6 +205,20 @@ def test_a_run_that_goes_wrong_says_which_it_was(workers: int):
         list(run_here(asked) if workers == 1 else run_local(asked, workers))
 
     assert isinstance(caught.value.error, TraceError)
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_who_goes_wrong_again_and_again_ends_it(workers: int):
+    seeds = range(3 * MOST_WRONG)
+    asked = Sweep(
+        cells=tuple(Cell(Broken(), "easy", n) for n in seeds), options=SimulationOptions()
+    )
+
+    with pytest.raises(FailedRunError) as caught:
+        list(run_here(asked) if workers == 1 else run_local(asked, workers))
+
+    assert caught.value.more == MOST_WRONG - 1
+    assert f"(and {MOST_WRONG - 1} more)" in str(caught.value)
 
 
 def test_what_was_left_half_written_is_gone_after_the_next_start(tmp_path: Path):
@@ -214,7 +243,19 @@ def test_a_cluster_that_does_not_answer_is_told_soon():
 
 @pytest.mark.slow
 @pytest.mark.skipif(find_spec("ray") is None, reason="Ray is not installed")
-def test_ray_gives_the_same_rows():
+def test_something_else_that_listens_is_told_soon(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr("simulator.sweep_ray.ANSWER_S", 4.0)
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        address = f"127.0.0.1:{silent.getsockname()[1]}"
+        with pytest.raises(UnreachableRayError, match="not in 4 s"):
+            next(run_ray(sweep(), address, 1))
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(find_spec("ray") is None, reason="Ray is not installed")
+def test_ray_gives_the_same_rows(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("RAY_ADDRESS", "127.0.0.1:1")  # A cluster that nobody asked for.
+
     assert rows(run_ray(sweep(), None, 2)) == rows(run_here(sweep()))
 
 
