@@ -139,14 +139,12 @@ def _read(source: TraceSource, seed: int) -> Scenario:
     from simulator.traces.acme import read_acme
     from simulator.traces.helios import read_helios
     from simulator.traces.philly import read_philly
-    from simulator.traces.philly_log import read_philly_log
     from simulator.traces.synthetic import synthetic
 
     place = Path(source.place)
     match source.kind:
         case "philly":
-            read = read_philly_log if place.is_file() else read_philly
-            return read(place, source.part, source.nodes, source.since, source.until)
+            return read_philly(place, source.part, source.nodes, source.since, source.until)
         case "helios":
             return read_helios(place)
         case "acme":

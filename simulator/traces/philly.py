@@ -18,6 +18,7 @@ from pathlib import Path
 
 from simulator.scenario import Rejected, Scenario
 from simulator.traces.cells import MAX_GPUS, seconds_ms, wall_ms, whole_number
+from simulator.traces.philly_log import log_jobs
 from simulator.traces.submission import GPUS_PER_NODE
 from simulator.traces.table import Table, TraceError, find_file, read_table
 from simulator.traces.virtual_clusters import VcJob, VirtualCluster, pick, vc_scenario
@@ -35,16 +36,19 @@ _REPEATED_HOUR = Window("2017-11-05 01:00:00", "2017-11-05 02:00:00", "")
 
 
 def read_philly(
-    folder: Path,
+    place: Path,
     vc: str | None = None,
     nodes: int | None = None,
     since: str | None = None,
     until: str | None = None,
 ) -> Scenario:
-    """Read ``philly_jobs.csv[.gz]`` and ``vc_nodes.csv`` of a folder.
+    """Read ``philly_jobs.csv[.gz]`` and ``vc_nodes.csv`` of a folder, or the log as published.
 
     Parameters
     ----------
+    place
+        The folder; or the file of the log (see `simulator.traces.philly_log`), with the sizes of
+        the VCs beside it.
     vc
         The virtual cluster to look at; None: all that have nodes, side by side.
     nodes
@@ -56,14 +60,20 @@ def read_philly(
     Raises
     ------
     TraceError
-        The folder has no such files, or there is no such VC.
+        There are no such files, or they are broken; the sizes of VCs are not known, or there is no
+        such VC.
     """
-    path = find_file(folder, JOB_FILES)
+    if place.is_file():
+        window = Window(since, until, str(place))
+        jobs = log_jobs(place)
+        clusters = _clusters(place.parent, jobs, nodes)
+        return _scenario(vc, jobs, clusters, window, str(place))
+    path = find_file(place, JOB_FILES)
     window = Window(since, until, str(path))
     table = read_table(path, JOB_COLUMNS, "table of Philly jobs")
     jobs = _jobs(table)
-    clusters = philly_clusters(folder, jobs, nodes)
-    return philly_scenario(vc, jobs, clusters, window, table.file, table.broken)
+    clusters = _clusters(place, jobs, nodes)
+    return _scenario(vc, jobs, clusters, window, table.file, table.broken)
 
 
 def _jobs(table: Table) -> tuple[VcJob, ...]:
@@ -92,9 +102,7 @@ def _job(file: str, line: int, submitted: str, duration: str, num_gpus: str, vc:
     )
 
 
-def philly_clusters(
-    folder: Path, jobs: Sequence[VcJob], nodes: int | None
-) -> tuple[VirtualCluster, ...]:
+def _clusters(folder: Path, jobs: Sequence[VcJob], nodes: int | None) -> tuple[VirtualCluster, ...]:
     """The VCs that have a size, in the order of ``vc_nodes.csv``.
 
     Parameters
@@ -145,7 +153,7 @@ def _sizes(table: Table) -> dict[str, int]:
     return sizes
 
 
-def philly_scenario(
+def _scenario(
     vc: str | None,
     jobs: Sequence[VcJob],
     clusters: Sequence[VirtualCluster],

@@ -18,12 +18,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from simulator.scenario import Scenario
 from simulator.traces.cells import MAX_GPUS, wall_ms
-from simulator.traces.philly import philly_clusters, philly_scenario
 from simulator.traces.table import TraceError, read_text
 from simulator.traces.virtual_clusters import VcJob
-from simulator.traces.window import Window
 
 OUTCOMES: dict[str, Literal["finished", "failed"]] = {
     "Pass": "finished",
@@ -37,32 +34,16 @@ NO_TIME = ("", "None")
 _SPACE = re.compile(r"\s*")
 
 
-def read_philly_log(
-    path: Path,
-    vc: str | None = None,
-    nodes: int | None = None,
-    since: str | None = None,
-    until: str | None = None,
-) -> Scenario:
-    """Read a ``cluster_job_log``; ``vc_nodes.csv`` beside it says how large the VCs are.
-
-    Parameters
-    ----------
-    nodes
-        Nodes of 8 GPUs that each VC has, instead of that table.
-    vc, since, until
-        As for the reduced trace, see `simulator.traces.philly.read_philly`.
+def log_jobs(path: Path) -> tuple[VcJob, ...]:
+    """The jobs of a ``cluster_job_log``.
 
     Raises
     ------
     TraceError
-        The file is no such log, the sizes of VCs are not known, or there is no such VC.
+        The file is no such log.
     """
     file = str(path)
-    window = Window(since, until, file)
-    jobs = tuple(_job(file, line, entry) for line, entry in _entries(file, read_text(path)))
-    clusters = philly_clusters(path.parent, jobs, nodes)
-    return philly_scenario(vc, jobs, clusters, window, file)
+    return tuple(_job(file, line, entry) for line, entry in _entries(file, read_text(path)))
 
 
 def _entries(file: str, text: str) -> Iterator[tuple[int, object]]:

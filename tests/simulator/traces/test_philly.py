@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 
 from simulator.traces.philly import read_philly
-from simulator.traces.philly_log import read_philly_log
 from simulator.traces.table import TraceError
 from tests.paths import SHARED, needs_shared
 
@@ -229,7 +228,7 @@ def test_the_compressed_table_is_read_too(tmp_path):
 
 
 def test_a_job_of_the_log_runs_for_the_sum_of_its_attempts_with_the_gang_of_the_first():
-    scenario = read_philly_log(LOG, vc="6214e9")
+    scenario = read_philly(LOG, vc="6214e9")
 
     (arrival,) = scenario.arrivals
     assert (arrival.job.name, arrival.duration_ms) == ("6214e9-2", 150_000)
@@ -238,7 +237,7 @@ def test_a_job_of_the_log_runs_for_the_sum_of_its_attempts_with_the_gang_of_the_
 
 
 def test_jobs_of_the_log_end_as_their_status_says():
-    scenario = read_philly_log(LOG)
+    scenario = read_philly(LOG)
 
     assert [(a.job.name, a.outcome, a.arrival_ms) for a in scenario.arrivals] == [
         ("103959-7", "failed", 0),
@@ -248,7 +247,7 @@ def test_jobs_of_the_log_end_as_their_status_says():
 
 
 def test_entries_of_the_log_that_cannot_be_used_are_rejected_with_their_line():
-    scenario = read_philly_log(LOG)
+    scenario = read_philly(LOG)
 
     assert reasons(scenario) == [
         (9, "it never ran: no attempts"),
@@ -279,13 +278,13 @@ def test_another_file_than_the_log_is_refused(tmp_path, content, message):
     path = tmp_path / "cluster_job_log"
     path.write_text(content)
 
-    assert str(refusal(read_philly_log, path, nodes=1)) == f"{path}{message}"
+    assert str(refusal(read_philly, path, nodes=1)) == f"{path}{message}"
 
 
 def test_a_log_without_jobs_is_a_trace_without_jobs(tmp_path):
     (tmp_path / "log").write_text(" [ ] ")
 
-    assert read_philly_log(tmp_path / "log", nodes=1).arrivals == ()
+    assert read_philly(tmp_path / "log", nodes=1).arrivals == ()
 
 
 @needs_shared
