@@ -53,13 +53,19 @@ class NodeState:
 
     def give_back(self, shape: Shape, gpus: tuple[int, ...], share_milli: int) -> NodeState:
         """What is left once a replica of `shape` has left the `gpus` that it held."""
+        return self.free(gpus, share_milli, shape.cpu_milli, shape.memory_mib)
+
+    def free(
+        self, gpus: tuple[int, ...], share_milli: int, cpu_milli: int, memory_mib: int
+    ) -> NodeState:
+        """What is left once that is held no more; `gpus` are usable ones."""
         left = list(self.gpu_left)
         for gpu in gpus:
             left[gpu] += share_milli
         return NodeState(
             tuple(left),
-            None if self.cpu_left is None else self.cpu_left + shape.cpu_milli,
-            None if self.memory_left is None else self.memory_left + shape.memory_mib,
+            None if self.cpu_left is None else self.cpu_left + cpu_milli,
+            None if self.memory_left is None else self.memory_left + memory_mib,
             self.layouts,
         )
 

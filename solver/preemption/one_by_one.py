@@ -28,15 +28,13 @@ class Unit:
 
     job: RunningJob
     replicas: tuple[int, ...]
+    held: tuple[RunningReplica, ...]
+    """What they hold, and where; GPUs that have failed are lost to everybody."""
 
     @property
     def cost_gpu_s(self) -> int:
         """What it costs to stop them."""
         return cost_of(self.job, self.replicas)
-
-    def held(self) -> Iterator[RunningReplica]:
-        """What they hold, and where."""
-        return (self.job.replicas[n] for n in self.replicas)
 
 
 def make_way(
@@ -142,10 +140,18 @@ def _units(problem: Problem, plan: Plan) -> list[Unit]:
         gone = plan.displaced.get(job.name, frozenset())
         left = [n for n in range(len(job.replicas)) if n not in gone]
         surplus = left[max(1, job.floor) :]
-        units += [Unit(job, (n,)) for n in surplus]
+        units += [_unit(problem, job, [n]) for n in surplus]
         if core := left[: max(1, job.floor)]:
-            units.append(Unit(job, tuple(core)))
+            units.append(_unit(problem, job, core))
     return units
+
+
+def _unit(problem: Problem, job: RunningJob, replicas: Sequence[int]) -> Unit:
+    held = []
+    for replica in (job.replicas[n] for n in replicas):
+        usable = problem.node_by_name[replica.node].usable_gpus
+        held.append(replace(replica, gpus=tuple(gpu for gpu in replica.gpus if gpu in usable)))
+    return Unit(job, tuple(replicas), tuple(held))
 
 
 class _Attempt:
@@ -159,7 +165,7 @@ class _Attempt:
         self._by_node: dict[str, list[Unit]] = {}
         for unit in units:
             self._by_job.setdefault(unit.job.name, []).append(unit)
-            for name in {held.node for held in unit.held()}:
+            for name in {held.node for held in unit.held}:
                 self._by_node.setdefault(name, []).append(unit)
 
     def seat(self, job: Job, nodes: Sequence[Node]) -> bool:
@@ -191,9 +197,9 @@ class _Attempt:
         for unit in sorted(self.gone, key=lambda unit: -unit.cost_gpu_s):
             others = [other for other in self.gone if other.job.name == unit.job.name]
             alone = len(unit.replicas) > 1 or len(others) == 1
-            if alone and all(_has_room(self.states[held.node], held) for held in unit.held()):
+            if alone and all(_has_room(self.states[held.node], held) for held in unit.held):
                 self.gone.remove(unit)
-                for held in unit.held():
+                for held in unit.held:
                     self.states[held.node] = self.states[held.node].take(
                         held.gpus, held.share_milli, held.cpu_milli, held.memory_mib
                     )
@@ -210,7 +216,7 @@ class _Attempt:
                     continue
                 for member in self._together(unit, going):
                     going.append(member)
-                    for held in member.held():
+                    for held in member.held:
                         if held.node == node.name:
                             state = _given_back(state, held)
             if fit(node, shape, state):
@@ -227,7 +233,7 @@ class _Attempt:
         touched: set[str] = set()
         for unit in units:
             self.gone.append(unit)
-            for held in unit.held():
+            for held in unit.held:
                 self.states[held.node] = _given_back(self.states[held.node], held)
                 touched.add(held.node)
         return touched
@@ -251,19 +257,11 @@ _NONE = _Offer(0, (), "")
 
 
 def _milli_on(unit: Unit, node: str) -> int:
-    return sum(held.gpu_milli for held in unit.held() if held.node == node)
+    return sum(held.gpu_milli for held in unit.held if held.node == node)
 
 
 def _given_back(state: NodeState, held: RunningReplica) -> NodeState:
-    left = list(state.gpu_left)
-    for gpu in held.gpus:
-        left[gpu] += held.share_milli
-    return replace(
-        state,
-        gpu_left=tuple(left),
-        cpu_left=None if state.cpu_left is None else state.cpu_left + held.cpu_milli,
-        memory_left=None if state.memory_left is None else state.memory_left + held.memory_mib,
-    )
+    return state.free(held.gpus, held.share_milli, held.cpu_milli, held.memory_mib)
 
 
 def _has_room(state: NodeState, held: RunningReplica) -> bool:

@@ -275,6 +275,17 @@ def test_what_was_evicted_does_not_come_back_by_evicting_what_took_its_place(pro
     assert not (back and victims), (first, second)
 
 
+def test_victims_found_job_by_job_hold_gpus_that_others_can_use():
+    story = Scenario().node("n1", gpus=2, unhealthy=[0]).node("n2", gpus=1)
+    story.running("on-the-dead", "n1", [0], preemption=Preemption(cost_gpu_s=0))
+    story.running("alive", "n2", [0]).running("other", "n1", [1], priority=9)
+    problem = story.job("urgent", gpus=1, priority=1).problem()
+
+    plan = make_way(problem, Ruler(problem), Plan())
+
+    assert [eviction.job for eviction in plan.evictions] == ["alive"]
+
+
 @settings(suppress_health_check=[HealthCheck.too_slow], max_examples=40)
 @given(crowded_problems())
 def test_victims_found_job_by_job_make_a_valid_and_better_plan(problem):
