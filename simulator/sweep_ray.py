@@ -75,16 +75,14 @@ def run_ray(sweep: Sweep, address: str | None, workers: int) -> Iterator[Result]
         text = "the ray engine needs Ray: pip install 'unstrand[ray]'"
         raise MissingRayError(text) from error
 
-    # Workers import this checkout (or installation), wherever they were started.
-    environment = {"env_vars": {"PYTHONPATH": str(ROOT)}}
     if address is None:
+        _import_here()
         ray.init(
             address="local",  # whatever else of Ray runs, or did, on this machine
             num_cpus=workers,
             include_dashboard=False,
             log_to_driver=False,
             logging_level=logging.ERROR,
-            runtime_env=environment,
         )
     else:
         _knock(address)
@@ -93,7 +91,7 @@ def run_ray(sweep: Sweep, address: str | None, workers: int) -> Iterator[Result]
             address=address,
             log_to_driver=False,
             logging_level=logging.ERROR,
-            runtime_env=environment,
+            runtime_env={"env_vars": {"PYTHONPATH": str(ROOT)}},
         )
     try:
         remote = ray.remote(max_retries=ATTEMPTS)(run_cell)
@@ -119,6 +117,16 @@ def run_ray(sweep: Sweep, address: str | None, workers: int) -> Iterator[Result]
         failures.tell()
     finally:
         ray.shutdown()
+
+
+def _import_here() -> None:
+    """Let the workers of a local cluster import this checkout (or installation).
+
+    They inherit the environment. A ``runtime_env`` would do too, but then Ray ends the workers that
+    it has started already and starts others: some seconds.
+    """
+    others = os.environ.get("PYTHONPATH")
+    os.environ["PYTHONPATH"] = f"{ROOT}{os.pathsep}{others}" if others else str(ROOT)
 
 
 def _knock(address: str) -> None:
