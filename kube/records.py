@@ -156,6 +156,8 @@ class Group:
     state
         ``waits`` for a queue's decision, ``goes`` (its pods are, or will be, made), or
         ``held`` (suspended, inactive, ended).
+    ignored
+        What the object asks that a spec cannot say.
     """
 
     key: GroupKey
@@ -170,6 +172,7 @@ class Group:
     state: str = "goes"
     independent: bool = False
     created: str = ""
+    ignored: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

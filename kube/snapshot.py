@@ -149,6 +149,8 @@ class Snapshot:
         elif kind in GROUPS:
             for group in GROUPS[kind](namespace, name, obj):
                 self.groups[group.key] = group
+                for remark in group.ignored:
+                    self.report.ignored.add(remark, str(group.key))
         elif kind[0] == DEVICES and kind[1] in DEVICE_KINDS:
             self._read_devices(kind[1], (namespace, name), obj)
         elif kind == ("", "PersistentVolume"):
