@@ -70,7 +70,7 @@ def workload(namespace: str, name: str, obj: Fields) -> Iterator[Group]:
     if stands_for is None and owners:
         kind = owners[0].text("kind")
         # A Workload of a pod group has its pods as owners and bears the name of the group.
-        stands_for = GroupKey(kind, namespace, name if kind == "Pod" else owners[0].text("name"))
+        stands_for = GroupKey(kind, namespace, name if kind == "Pod" else owners[0].name("name"))
     if stands_for is not None:
         kind = "PodSet" if stands_for.kind == "Pod" else stands_for.kind
         stands_for = GroupKey(KINDS.get(kind, kind), namespace, stands_for.name)

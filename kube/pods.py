@@ -85,7 +85,7 @@ def controller(namespace: str, meta: Fields) -> GroupKey | None:
     """The object that made this one and would make it anew."""
     for reference in meta.maps("ownerReferences"):
         if reference.flag("controller"):
-            return GroupKey(reference.text("kind"), namespace, reference.text("name"))
+            return GroupKey(reference.text("kind"), namespace, reference.name("name"))
     return None
 
 
