@@ -441,7 +441,7 @@ def test_no_name_of_an_object_reaches_a_path_or_a_shell(name, where):
         ),
     }[where]
 
-    with pytest.raises(SpecErrors, match="a name of letters, digits|printable characters"):
+    with pytest.raises(SpecErrors, match=r"a name of letters, digits|printable characters"):
         read(node("n1", 1), odd)
 
 
