@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from kube.assembly import Assembly
-from kube.claims import settle_claims
 from kube.cluster import Cluster, ImportOptions
+from kube.device_counts import settle_claims
 from kube.holdings import Holdings
 from kube.node_entries import NodeEntries
 from kube.queue_entries import QueueEntries
