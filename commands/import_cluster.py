@@ -141,7 +141,8 @@ def slurm(
         Path | None, typer.Option("--jobs", metavar="FILE", help="Output of `squeue --json`.")
     ] = None,
     topology: Annotated[
-        Path | None, typer.Option("--topology", metavar="FILE", help="topology.conf (tree, block).")
+        Path | None,
+        typer.Option("--topology", metavar="FILE", help="topology.conf or topology.yaml."),
     ] = None,
     save: SaveOption = None,
 ) -> None:

@@ -27,13 +27,14 @@ def read_files(files: Sequence[str]) -> Snapshot:
     """
     from kube.reading import read_objects
     from kube.snapshot import Snapshot
+    from specs.reading import standard_input
 
     if list(files).count("-") > 1:
         raise typer.BadParameter("standard input can be read once", param_hint="FILE")
     snapshot = Snapshot()
     for name in files:
         if name == "-":
-            snapshot.add_all(counted(read_objects(sys.stdin.buffer, "<stdin>"), "<stdin>"))
+            snapshot.add_all(counted(read_objects(standard_input(), "<stdin>"), "<stdin>"))
         else:
             with _opened(name) as stream:
                 snapshot.add_all(counted(read_objects(stream, name), name))

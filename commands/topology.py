@@ -97,11 +97,12 @@ def load_topology(source: str, gpu_model: str | None = None) -> tuple[NodeTopolo
 
 def _read(path: Path | None) -> str:
     """Return the text of a file (None: standard input), but never more than a capture can have."""
+    from specs.reading import standard_input
     from topology.errors import TopologySourceError
     from topology.parsers.matrix_text import MAX_BYTES
 
     if path is None:
-        data = sys.stdin.buffer.read(MAX_BYTES + 1)
+        data = standard_input().read(MAX_BYTES + 1)
     else:
         try:
             with path.open("rb") as file:

@@ -224,7 +224,7 @@ class Assembly:
         if above is None:
             return False
         key = above._replace(kind=KINDS.get(above.kind, above.kind))
-        return key in self._for or key in self._snapshot.groups
+        return key in self._for or (key != group.key and key in self._snapshot.groups)
 
     def _from_templates(self, group: Group, about: GroupKey) -> Work | None:
         if group.state != "waits":

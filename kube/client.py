@@ -18,6 +18,12 @@ REQUIRED = ("/api/v1/nodes", "/api/v1/pods")
 OPTIONAL = (
     ("/apis/scheduling.k8s.io/v1/priorityclasses",),
     ("/apis/batch/v1/jobs",),
+    ("/api/v1/persistentvolumes",),
+    ("/api/v1/persistentvolumeclaims",),
+    *(
+        tuple(f"/apis/resource.k8s.io/{version}/{kind}" for version in ("v1", "v1beta2", "v1beta1"))
+        for kind in ("resourceslices", "resourceclaims", "resourceclaimtemplates", "deviceclasses")
+    ),
     *(
         tuple(f"/apis/kueue.x-k8s.io/{version}/{kind}" for version in ("v1beta2", "v1beta1"))
         for kind in ("workloads", "clusterqueues", "localqueues", "cohorts", "topologies")

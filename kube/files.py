@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shlex
 from typing import TYPE_CHECKING
 
@@ -13,6 +14,8 @@ if TYPE_CHECKING:
 
 STEPS_SCHEMA = "unstrand/steps/v1"
 WAIT = "10m"
+_UNFIT = re.compile(r"[^A-Za-z0-9._-]")
+"""What no file name has, wherever it is written: readers refuse names that lead out of a folder."""
 _SUBRESOURCES = {"evict": "eviction", "bind": "binding"}
 
 
@@ -26,7 +29,7 @@ def step_files(found: Steps) -> dict[str, str]:
         file = ""
         if step.body is not None:
             parts = [f"{number:0{width}}", step.action, step.namespace, step.name]
-            file = "-".join(part for part in parts if part).replace(":", "_")[:200] + ".json"
+            file = _UNFIT.sub("_", "-".join(part for part in parts if part))[:200] + ".json"
             files[file] = json.dumps(step.body, indent=2) + "\n"
         entry: dict[str, object] = {"action": step.action, "kind": step.kind}
         entry |= {"namespace": step.namespace} if step.namespace else {}

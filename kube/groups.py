@@ -14,7 +14,12 @@ if TYPE_CHECKING:
 
     from specs.importers.fields import Fields
 
-Reader = "Callable[[str, str, Fields], Iterator[Group]]"
+FINER = {
+    "subGroups": "sub-groups of PodGroups: members of all of them count together",
+    "subGroupPolicy": "sub-groups of PodGroups: members of all of them count together",
+    "networkTopology": "networkTopology of Volcano, which is about tiers of HyperNodes",
+}
+"""Fields of PodGroups that say more than a spec can, and the remark about each."""
 
 
 def pod_group(namespace: str, name: str, obj: Fields) -> Iterator[Group]:
@@ -26,7 +31,7 @@ def pod_group(namespace: str, name: str, obj: Fields) -> Iterator[Group]:
         topology = topology or ((level, required) if level else None)
     yield replace(
         _group(GroupKey("PodGroup", namespace, name), obj),
-        least=spec.whole("minMember", 1),
+        least=_least(spec),
         least_of_role={
             key.lower(): spec.map("minTaskMember").whole(key, 0)
             for key in spec.table("minTaskMember")
@@ -34,7 +39,16 @@ def pod_group(namespace: str, name: str, obj: Fields) -> Iterator[Group]:
         queue=spec.text("queue") or _queue(obj),
         priority_class=spec.text("priorityClassName"),
         topology=topology,
+        ignored=tuple(remark for key, remark in FINER.items() if spec.has(key)),
     )
+
+
+def _least(spec: Fields) -> int:
+    """How many pods of a PodGroup start together; KAI may say that by its sub-groups alone."""
+    parts = list(spec.maps("subGroups"))
+    if spec.has("minMember") or not parts:
+        return spec.whole("minMember", 1)
+    return max(1, sum(part.whole("minMember", 0, 0) for part in parts))
 
 
 def workload(namespace: str, name: str, obj: Fields) -> Iterator[Group]:
@@ -56,17 +70,20 @@ def workload(namespace: str, name: str, obj: Fields) -> Iterator[Group]:
     if stands_for is None and owners:
         kind = owners[0].text("kind")
         # A Workload of a pod group has its pods as owners and bears the name of the group.
-        stands_for = GroupKey(kind, namespace, name if kind == "Pod" else owners[0].text("name"))
+        stands_for = GroupKey(kind, namespace, name if kind == "Pod" else owners[0].name("name"))
     if stands_for is not None:
         kind = "PodSet" if stands_for.kind == "Pod" else stands_for.kind
         stands_for = GroupKey(KINDS.get(kind, kind), namespace, stands_for.name)
     members, topologies = [], []
+    ignored: dict[str, None] = {}
     for pod_set in spec.maps("podSets"):
         member = _member(pod_set.text("name", "main"), pod_set.whole("count", 1, 0), pod_set)
         request = pod_set.map("topologyRequest")
         for key, required in (("required", True), ("preferred", False)):
             if request.text(key):
                 topologies.append((request.text(key), required))
+        if request.has("podSetSliceRequiredTopology"):
+            ignored["topology of slices of pod sets"] = None
         if pod_set.has("minCount"):
             member = replace(member, least=pod_set.whole("minCount", 1, 0))
         members.append(member)
@@ -76,8 +93,9 @@ def workload(namespace: str, name: str, obj: Fields) -> Iterator[Group]:
         members=tuple(members),
         queue=spec.text("queueName"),
         priority=spec.whole("priority", 0) if spec.has("priority") else None,
-        priority_class=spec.text("priorityClassName"),
+        priority_class=spec.text("priorityClassName") or spec.map("priorityClassRef").text("name"),
         topology=topologies[0] if topologies else None,
+        ignored=tuple(ignored),
         state=state,
     )
 

@@ -8,6 +8,7 @@ from fractions import Fraction
 from math import ceil
 from typing import TYPE_CHECKING
 
+from kube.claims import UNCLEAR
 from kube.devices import Gpus, TooManyGpusError, gpus_of, memory_mib_of
 from solver.cluster import GPU_MILLI
 from specs.errors import SpecErrors, SpecFault
@@ -85,7 +86,7 @@ class Holdings:
                         self.cluster.report.ignored.add(
                             f"{remark}, of running pods: they may hold more", pod.full_name
                         )
-                if "resource claims (DRA)" in pod.template.ignored:
+                if UNCLEAR in pod.template.ignored:
                     self.cluster.report.ignored.add(
                         "GPUs that running pods hold by resource claims (DRA)", pod.full_name
                     )

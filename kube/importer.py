@@ -7,9 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 from kube.assembly import Assembly
 from kube.cluster import Cluster, ImportOptions
+from kube.device_counts import settle_claims
 from kube.holdings import Holdings
 from kube.node_entries import NodeEntries
 from kube.queue_entries import QueueEntries
+from kube.volumes import settle_volumes
 from kube.work_entries import WorkEntries
 from specs.importers.writing import flow
 
@@ -62,6 +64,8 @@ def import_cluster(snapshot: Snapshot, options: ImportOptions | None = None) -> 
     """
     snapshot.check()
     _drop_strangers(snapshot)
+    settle_claims(snapshot)
+    settle_volumes(snapshot)
     cluster = Cluster(snapshot, options or ImportOptions())
     placed, waiting = Assembly(snapshot).works()
     holdings = Holdings(cluster)

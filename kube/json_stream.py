@@ -9,6 +9,7 @@ from typing import IO, TYPE_CHECKING, Any, NoReturn
 
 from specs.errors import SpecErrors, SpecFault, shown
 from specs.models.quantity import MIB
+from specs.reading import as_no_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -64,7 +65,8 @@ class Window:
         try:
             text = self._decoder.decode(raw, final=self.ended)
         except UnicodeDecodeError:
-            refuse(self.name, self._line, "objects are UTF-8 text, this is not")
+            hint = as_no_text(raw)
+            refuse(self.name, self._line, "objects are UTF-8 text, this is not", hint=hint)
         self.window = self.window[self.at :] + text
         self.at = self._counted = 0
         return True

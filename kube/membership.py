@@ -25,12 +25,13 @@ POD_GROUPS: tuple[tuple[str, str], ...] = (
 CONTROLLERS: tuple[tuple[str, str, str], ...] = (
     ("JobSet", "jobset.sigs.k8s.io/jobset-name", "jobset.sigs.k8s.io/replicatedjob-name"),
     ("TrainingJob", "training.kubeflow.org/job-name", "training.kubeflow.org/replica-type"),
-    ("MPIJob", "mpi-job-name", "mpi-job-role"),
+    ("TrainingJob", "mpi-job-name", "mpi-job-role"),
     ("VolcanoJob", "volcano.sh/job-name", "volcano.sh/task-spec"),
     ("RayCluster", "ray.io/cluster", "ray.io/node-type"),
 )
 """Kind of a controller, the label with its name, the label with the role of the pod."""
 
+JOB_ROLE = "training.kubeflow.org/job-role"
 JOB_NAMES = ("batch.kubernetes.io/job-name", "job-name")
 JOB_INDEX = "batch.kubernetes.io/job-completion-index"
 LWS_NAME = "leaderworkerset.sigs.k8s.io/name"
@@ -59,6 +60,8 @@ KINDS: Mapping[str, str] = {
     "PaddleJob": "TrainingJob",
     "JAXJob": "TrainingJob",
     "MPIJob": "TrainingJob",
+    # A TrainJob of the trainer makes a JobSet of its own name.
+    "TrainJob": "JobSet",
 }
 """Objects whose pods carry the same labels are one kind here."""
 
@@ -103,7 +106,9 @@ def _made_by(
         return GroupKey("LeaderWorkerSet", namespace, name), role, False
     for kind, key, role_key in CONTROLLERS:
         if marks.get(key):
-            role = marks.get(role_key, "").lower()
+            # The MPI operator says launcher and worker by a label of their own.
+            role = marks.get(role_key, "") or marks.get(JOB_ROLE, "")
+            role = role.lower()
             return GroupKey(kind, namespace, marks[key]), role, kind == "RayCluster"
     for key in JOB_NAMES:
         if marks.get(key) and (owner is None or owner.kind == "Job"):

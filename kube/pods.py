@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from kube import claims, volumes
 from kube.membership import membership, queue_of
 from kube.nodes import REPEATED
 from kube.records import GroupKey, Pod, Template, Toleration
@@ -53,6 +55,8 @@ def read_pod(namespace: str, name: str, obj: Fields) -> Pod | None:
     owner = controller(namespace, meta)
     member = membership(namespace, name, labels, annotations, owner)
     template = read_template(meta, spec, status if node else None)
+    if template.claims:
+        template = replace(template, claims=claims.references(spec, status))
     if namespace in RESERVATIONS:
         template = without_devices(template)
     bound = owner is not None and owner.kind in ("DaemonSet", "Node")
@@ -81,7 +85,7 @@ def controller(namespace: str, meta: Fields) -> GroupKey | None:
     """The object that made this one and would make it anew."""
     for reference in meta.maps("ownerReferences"):
         if reference.flag("controller"):
-            return GroupKey(reference.text("kind"), namespace, reference.text("name"))
+            return GroupKey(reference.text("kind"), namespace, reference.name("name"))
     return None
 
 
@@ -125,6 +129,8 @@ def read_template(meta: Fields, spec: Fields, status: Fields | None = None) -> T
         ignored=tuple(dict.fromkeys(ignored)),
         priority=spec.whole("priority", 0) if spec.has("priority") else None,
         priority_class=spec.text("priorityClassName"),
+        claims=claims.references(spec, None),
+        volumes=volumes.claim_names(meta, spec),
     )
 
 
@@ -206,9 +212,9 @@ def _ignored(spec: Fields, annotations: Mapping[str, str]) -> Iterator[str]:
         yield "topology spread constraints" + ("" if hard else " (soft)")
     for volume in spec.maps("volumes"):
         if volume.has("persistentVolumeClaim") or volume.has("ephemeral"):
-            yield "persistent volumes, which may bind a pod to a zone or node"
+            yield volumes.UNKNOWN
     if spec.has("resourceClaims"):
-        yield "resource claims (DRA)"
+        yield claims.UNCLEAR
     if spec.has("workloadRef") or spec.has("schedulingGroup"):
         yield "gangs of scheduling.k8s.io"
     if spec.text("preemptionPolicy") == "Never":

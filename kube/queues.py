@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from specs.importers.fields import Fields
 
 MEGABYTE = 10**6
+LENDING = "lending limits of ClusterQueues: what they do not use is lent whole"
 PREEMPTION = "preemption rules of ClusterQueues: preempt_for of the spec holds instead"
 
 
@@ -20,6 +21,12 @@ def cluster_queue(name: str, obj: Fields) -> Queue:
     spec = obj.map("spec")
     cohort = spec.text("cohortName") or spec.text("cohort")
     quota, limit = _groups(spec, borrows=bool(cohort))
+    lends = any(
+        resource.has("lendingLimit")
+        for group in spec.maps("resourceGroups")
+        for flavor in group.maps("flavors")
+        for resource in flavor.maps("resources")
+    )
     return Queue(
         name=name,
         parent=cohort,
@@ -27,7 +34,7 @@ def cluster_queue(name: str, obj: Fields) -> Queue:
         quota=quota,
         limit=limit,
         held=spec.text("stopPolicy", "None") != "None",
-        remarks=(PREEMPTION,),
+        remarks=(PREEMPTION, LENDING) if lends else (PREEMPTION,),
     )
 
 

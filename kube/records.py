@@ -61,6 +61,10 @@ class Template:
         Key of a label that no two pods share a value of (own anti-affinity).
     ignored
         What the pod asks of its place that a spec cannot say.
+    claims
+        Resource claims (DRA): the name of each, and of the template that it is made of.
+    volumes
+        Claims of its persistent volumes; empty where a claim is still to be made.
     """
 
     requests: Mapping[str, Fraction]
@@ -73,6 +77,8 @@ class Template:
     ignored: tuple[str, ...] = ()
     priority: int | None = None
     priority_class: str = ""
+    claims: tuple[tuple[str, str], ...] = ()
+    volumes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -150,6 +156,8 @@ class Group:
     state
         ``waits`` for a queue's decision, ``goes`` (its pods are, or will be, made), or
         ``held`` (suspended, inactive, ended).
+    ignored
+        What the object asks that a spec cannot say.
     """
 
     key: GroupKey
@@ -164,6 +172,7 @@ class Group:
     state: str = "goes"
     independent: bool = False
     created: str = ""
+    ignored: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -82,6 +82,13 @@ class NodeChoice:
                 return self
         return NodeChoice(labels=tuple(sorted(own.items())))
 
+    def within(self, terms: tuple[Term, ...]) -> NodeChoice:
+        """The same choice among nodes that also satisfy one of the terms."""
+        if self.terms is None:
+            return NodeChoice(self.labels, terms).simplified()
+        both = tuple(one + two for one in self.terms if one for two in terms if two)
+        return NodeChoice(self.labels, both).simplified()
+
     @property
     def keys(self) -> set[str]:
         """Labels that the choice looks at by themselves."""
@@ -104,8 +111,18 @@ def read_choice(spec: Fields) -> NodeChoice:
     if not required.has("requiredDuringSchedulingIgnoredDuringExecution"):
         return NodeChoice(labels)
     selector = required.map("requiredDuringSchedulingIgnoredDuringExecution")
-    terms = tuple(_term(term) for term in selector.maps("nodeSelectorTerms"))
-    return NodeChoice(labels, terms).simplified()
+    return NodeChoice(labels, read_terms(selector)).simplified()
+
+
+def read_terms(selector: Fields) -> tuple[Term, ...]:
+    """Terms of a node selector, of which a node has to satisfy one.
+
+    Raises
+    ------
+    ObjectFault
+        A field has the wrong type, or an operator is none of the API's.
+    """
+    return tuple(_term(term) for term in selector.maps("nodeSelectorTerms"))
 
 
 def _term(term: Fields) -> Term:

@@ -6,9 +6,11 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from kube import groups
+from kube.claims import DRIVERS, Claims, read_claim, read_slice
 from kube.nodes import read_node
 from kube.pods import read_pod
 from kube.queues import cluster_queue, cohort, kai_queue, local_queue, volcano_queue
+from kube.volumes import Volumes, read_volume
 from specs.errors import SpecErrors, SpecFault
 from specs.importers.fields import Fields, ObjectFault, Place
 from specs.importers.report import ImportReport
@@ -44,6 +46,8 @@ QUEUES: Mapping[tuple[str, str], Callable[[str, Fields], Queue]] = {
     ("scheduling.run.ai", "Queue"): kai_queue,
 }
 TOPOLOGIES = (("kueue.x-k8s.io", "Topology"), ("kai.scheduler", "Topology"))
+DEVICES = "resource.k8s.io"
+DEVICE_KINDS = ("ResourceSlice", "ResourceClaim", "ResourceClaimTemplate", "DeviceClass")
 NOT_USED = {
     ("kueue.x-k8s.io", "ResourceFlavor"): "node labels and taints of ResourceFlavors",
     ("policy", "PodDisruptionBudget"): "PodDisruptionBudgets",
@@ -62,6 +66,10 @@ class Snapshot:
         Value of each class; that of the name ``""`` is the default.
     topology_keys
         Labels of the levels of Topology objects, outermost first.
+    device_claims
+        Devices that drivers offer, and claims for them (DRA).
+    volumes
+        Persistent volumes and claims for them.
     """
 
     nodes: dict[str, Node] = field(default_factory=dict)
@@ -71,6 +79,8 @@ class Snapshot:
     local_queues: dict[tuple[str, str], str] = field(default_factory=dict)
     priority_classes: dict[str, int] = field(default_factory=dict)
     topology_keys: list[str] = field(default_factory=list)
+    device_claims: Claims = field(default_factory=Claims)
+    volumes: Volumes = field(default_factory=Volumes)
     report: ImportReport = field(default_factory=ImportReport)
     _faults: list[SpecFault] = field(default_factory=list)
     _seen: set[tuple[str, ...]] = field(default_factory=set)
@@ -139,6 +149,14 @@ class Snapshot:
         elif kind in GROUPS:
             for group in GROUPS[kind](namespace, name, obj):
                 self.groups[group.key] = group
+                for remark in group.ignored:
+                    self.report.ignored.add(remark, str(group.key))
+        elif kind[0] == DEVICES and kind[1] in DEVICE_KINDS:
+            self._read_devices(kind[1], (namespace, name), obj)
+        elif kind == ("", "PersistentVolume"):
+            self.volumes.places[name] = read_volume(obj)
+        elif kind == ("", "PersistentVolumeClaim"):
+            self.volumes.bound[namespace, name] = obj.map("spec").text("volumeName")
         elif kind in QUEUES:
             self.queues[name] = QUEUES[kind](name, obj)
         elif kind == ("kueue.x-k8s.io", "LocalQueue"):
@@ -153,6 +171,17 @@ class Snapshot:
             self.topology_keys += [key for key in keys if key and key not in self.topology_keys]
         else:
             self.report.ignored.add(NOT_USED.get(kind, f"objects of kind {kind[1]}"), name)
+
+    def _read_devices(self, kind: str, key: tuple[str, str], obj: Fields) -> None:
+        known, spec = self.device_claims, obj.map("spec")
+        if kind == "ResourceSlice":
+            known.slices[key[1]] = read_slice(obj)
+        elif kind == "ResourceClaim":
+            known.claims[key] = read_claim(spec, obj.map("status"))
+        elif kind == "ResourceClaimTemplate":
+            known.templates[key] = read_claim(spec.map("spec"), spec.map("status"))
+        elif spec.text("extendedResourceName") in DRIVERS.values():
+            known.resources.setdefault(key[1], spec.text("extendedResourceName"))
 
 
 def _plural(kind: str) -> str:

@@ -7,6 +7,7 @@ from fractions import Fraction
 from math import ceil
 from typing import TYPE_CHECKING, Any
 
+from kube.claims import UNCLEAR
 from kube.cluster import offer_label
 from kube.devices import Unit
 from kube.selectors import NodeChoice
@@ -148,7 +149,6 @@ class WorkEntries:
         return entry
 
     @staticmethod
-    @staticmethod
     def _floor(work: Work, task: Task) -> Entry:
         return {"min": task.least} if work.gang and task.least < task.count else {}
 
@@ -189,7 +189,7 @@ class WorkEntries:
     def _request(self, work: Work, task: Task) -> Entry | None:
         """What each pod of a task asks for; None (and a remark) if a spec cannot say it."""
         template = task.template
-        if "resource claims (DRA)" in template.ignored:
+        if UNCLEAR in template.ignored:
             self.cluster.report.ignored.add(
                 "pending pods with resource claims (DRA)", work.name, task.count
             )

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from specs.document import parse_document
 from specs.errors import SpecErrors, SpecFault
 from specs.models.quantity import MIB
-from specs.reading import larger, read_bounded, too_large
+from specs.reading import as_no_text, larger, read_bounded, standard_input, too_large
 from specs.validation import read_model
 
 if TYPE_CHECKING:
@@ -74,7 +73,7 @@ def _reference_faults(loaded: LoadedSpec | None) -> list[SpecFault]:
 
 
 def _read_stdin(max_size_bytes: int) -> bytes:
-    raw = sys.stdin.buffer.read(max_size_bytes + 1)
+    raw = standard_input().read(max_size_bytes + 1)
     if len(raw) > max_size_bytes:
         rule, hint = too_large(max_size_bytes), larger("--max-size")
         raise SpecErrors([SpecFault(file="<stdin>", rule=rule, hint=hint)])
@@ -95,6 +94,6 @@ def _decode(raw: bytes, name: str) -> str:
             column=column,
             value=f"byte {raw[error.start]:#04x}",
             rule="a spec is UTF-8 text, this is not",
-            hint="Save the file as UTF-8",
+            hint=as_no_text(raw),
         )
         raise SpecErrors([fault]) from error

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import sys
+from typing import IO, TYPE_CHECKING, TextIO
 
 from specs.errors import SpecErrors, SpecFault
 from specs.hints import did_you_mean
@@ -10,6 +11,9 @@ from specs.models.quantity import MIB
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+GZIP = b"\x1f\x8b"
+"""How compressed files begin."""
 
 
 def read_bounded(path: Path, max_size_bytes: int, option: str = "") -> bytes:
@@ -43,6 +47,31 @@ def read_bounded(path: Path, max_size_bytes: int, option: str = "") -> bytes:
     if len(raw) > max_size_bytes:
         raise refuse(too_large(max_size_bytes), larger(option))
     return raw
+
+
+def standard_input() -> IO[bytes]:
+    """Bytes of standard input.
+
+    Raises
+    ------
+    SpecErrors
+        It was closed before the program began.
+    """
+    # Typed as always there; Python leaves it None where descriptor 0 is closed.
+    stream: TextIO | None = sys.stdin
+    if stream is None:
+        hint = "Name a file, or pipe something into it"
+        raise SpecErrors([SpecFault(file="<stdin>", rule="it is closed", hint=hint)])
+    return stream.buffer
+
+
+def as_no_text(raw: bytes) -> str:
+    """What bytes that are no text may be, as a hint."""
+    if raw.startswith(GZIP):
+        return "Unpack it first: gzip -dc FILE"
+    if raw.startswith((b"\xff\xfe", b"\xfe\xff")):
+        return "It is UTF-16, as PowerShell writes it: save it as UTF-8"
+    return "Save the file as UTF-8"
 
 
 def too_large(max_size_bytes: int) -> str:

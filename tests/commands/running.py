@@ -23,11 +23,11 @@ class _Stdin(io.TextIOWrapper):
         super().__init__(io.BytesIO(content), encoding="utf-8")
 
 
-def unstrand(*words: object, stdin: str = "") -> Done:
-    """Run ``unstrand WORDS``."""
+def unstrand(*words: object, stdin: str | None = "") -> Done:
+    """Run ``unstrand WORDS``; without standard input at all where that is None."""
     out, err = io.StringIO(), io.StringIO()
     before = sys.stdin
-    sys.stdin = _Stdin(stdin.encode())
+    sys.stdin = None if stdin is None else _Stdin(stdin.encode())
     try:
         with redirect_stdout(out), redirect_stderr(err):
             cli.main([str(word) for word in words])

@@ -185,3 +185,11 @@ def test_help_imports_nothing_heavy():
     )
 
     assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize("words", [("solve",), ("import", "kubernetes"), ("topology",)])
+def test_a_closed_standard_input_is_no_internal_error(words):
+    done = unstrand(*words, "-", stdin=None)
+
+    assert done.code == 3
+    assert done.err.endswith("<stdin>:1:1: it is closed. Name a file, or pipe something into it\n")

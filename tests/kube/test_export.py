@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 import subprocess
 from pathlib import Path
 
@@ -12,8 +13,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from kube.checking import check_holds
-from kube.files import step_files
-from kube.steps import plan_steps
+from kube.files import command, step_files
+from kube.steps import Step, Steps, plan_steps
 from report.json_report import plan_report, to_json
 from solver.api import solve
 from solver.options import SolveOptions
@@ -25,7 +26,7 @@ from specs.loader import parse_spec
 from specs.plans import load_plan
 from tests.commands.running import unstrand
 from tests.kube.cluster_model import Cluster
-from tests.kube.objects import GPU, Read, gang, listed, node, pod, snapshot, thing
+from tests.kube.objects import GPU, Read, gang, listed, node, pod, read, snapshot, thing
 
 
 def planned(objects, folder):
@@ -424,3 +425,30 @@ def test_what_cannot_be_imported_is_said_in_one_line(words, code, said):
     assert done.code == code
     assert said in done.err
     assert done.out == ""
+
+
+@pytest.mark.parametrize("name", ["../../x", "x;rm -rf y", "$(id)", "-rf", "a\nb", "a/b"])
+@pytest.mark.parametrize("where", ["pod", "node", "owner of a pod", "owner of a Workload"])
+def test_no_name_of_an_object_reaches_a_path_or_a_shell(name, where):
+    owner = ("Job", name)
+    spec = {"podSets": [{"name": "m", "count": 1, "template": {"spec": {}}}]}
+    odd = {
+        "pod": pod(name),
+        "node": node(name),
+        "owner of a pod": pod("p", owner=owner),
+        "owner of a Workload": thing(
+            "Workload", "kueue.x-k8s.io/v1beta2", "w", spec, namespace="team", owner=owner
+        ),
+    }[where]
+
+    with pytest.raises(SpecErrors, match=r"a name of letters, digits|printable characters"):
+        read(node("n1", 1), odd)
+
+
+def test_files_of_steps_stay_in_their_folder():
+    step = Step(action="bind", kind="Pod", namespace="..", name="../x:y z", body={}, text="t")
+
+    names = step_files(Steps(steps=[step]))
+
+    assert set(names) == {"001-bind-..-.._x_y_z.json", "steps.json", "apply.sh"}
+    assert shlex.split(names["apply.sh"].splitlines()[-1]) == command(step, min(names))

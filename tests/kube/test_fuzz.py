@@ -15,6 +15,7 @@ TEMPLATE = {
     "metadata": {"annotations": {"kueue.x-k8s.io/podset-required-topology": "rack"}},
     "spec": {"containers": [{"name": "c", "resources": {"limits": {GPU: "2"}}}]},
 }
+CLAIM = {"devices": {"requests": [{"name": "r", "exactly": {"deviceClassName": "gpu.nvidia.com"}}]}}
 CLUSTER = [
     node("n1", 8, labels={"nvidia.com/gpu.product": "NVIDIA-H100-80GB-HBM3", "rack": "r1"}),
     node("n2", 8, labels={"nvidia.com/gpu.replicas": "4", "nvidia.com/gpu.count": "2"}),
@@ -67,6 +68,71 @@ CLUSTER = [
     thing("Job", "batch/v1", "j", {"parallelism": 2, "suspend": True, "template": TEMPLATE}),
     thing(
         "JobSet", "jobset.x-k8s.io/v1", "js", {"replicatedJobs": [{"name": "a", "template": {}}]}
+    ),
+    thing(
+        "ResourceSlice",
+        "resource.k8s.io/v1",
+        "s",
+        {
+            "driver": "gpu.nvidia.com",
+            "nodeName": "n4",
+            "pool": {"name": "n4", "generation": 1},
+            "devices": [
+                {
+                    "name": f"gpu-{i}",
+                    "attributes": {"type": {"string": "gpu"}, "productName": {"string": "H100"}},
+                    "taints": [{"key": "x", "effect": "NoExecute"}] if i == 3 else [],
+                }
+                for i in range(4)
+            ],
+        },
+    ),
+    node("n4"),
+    thing(
+        "ResourceClaim",
+        "resource.k8s.io/v1",
+        "c",
+        CLAIM,
+        namespace="team",
+        status={
+            "allocation": {
+                "devices": {
+                    "results": [
+                        {
+                            "request": "r",
+                            "driver": "gpu.nvidia.com",
+                            "pool": "n4",
+                            "device": "gpu-0",
+                        }
+                    ]
+                }
+            }
+        },
+    ),
+    thing("ResourceClaimTemplate", "resource.k8s.io/v1", "ct", {"spec": CLAIM}, namespace="team"),
+    *(
+        pod(f"d{i}", on="n4", resourceClaims=[{"name": "g", "resourceClaimName": "c"}])
+        for i in range(2)
+    ),
+    pod(
+        "dp",
+        resourceClaims=[{"name": "g", "resourceClaimTemplateName": "ct"}],
+        volumes=[{"name": "v", "persistentVolumeClaim": {"claimName": "pvc"}}],
+    ),
+    thing("PersistentVolumeClaim", "v1", "pvc", {"volumeName": "pv"}, namespace="team"),
+    thing(
+        "PersistentVolume",
+        "v1",
+        "pv",
+        {
+            "nodeAffinity": {
+                "required": {
+                    "nodeSelectorTerms": [
+                        {"matchExpressions": [{"key": "rack", "operator": "Exists"}]}
+                    ]
+                }
+            }
+        },
     ),
     thing("Topology", "kueue.x-k8s.io/v1beta1", "t", {"levels": [{"nodeLabel": "rack"}]}),
 ]

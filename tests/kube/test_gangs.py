@@ -240,6 +240,96 @@ def test_suspended_training_jobs_with_a_queue_wait_and_others_are_held():
     assert told.says("ignored", "suspended", "team/b")
 
 
+def test_launcher_and_workers_of_an_mpi_job_are_its_roles():
+    def member(name, role):
+        marks = {"job-name": "m", "job-role": role}
+        labels = {f"training.kubeflow.org/{key}": value for key, value in marks.items()}
+        return pod(name, 8 if role == "worker" else 0, labels=labels, owner=("MPIJob", "m"))
+
+    told = read(
+        node("n1", 8),
+        member("m-launcher", "launcher"),
+        member("m-0", "worker"),
+        member("m-1", "worker"),
+    )
+
+    assert sizes(told.job("team/m")) == {"launcher": (1, 1), "worker": (2, 2)}
+
+
+def test_a_train_job_and_the_job_set_that_it_makes_are_one_job():
+    made = {"replicatedJobs": [{"name": "node", "template": {"spec": {"template": template(4)}}}]}
+    marks = {"jobset.sigs.k8s.io/jobset-name": "t", "jobset.sigs.k8s.io/replicatedjob-name": "node"}
+    told = read(
+        node("n1", 8),
+        thing(
+            "JobSet",
+            "jobset.x-k8s.io/v1alpha2",
+            "t",
+            made,
+            namespace="team",
+            owner=("TrainJob", "t"),
+        ),
+        thing(
+            "Workload",
+            "kueue.x-k8s.io/v1beta2",
+            "trainjob-t-1a2b",
+            {"podSets": [{"name": "node", "count": 1, "template": template(4)}], "queueName": "q"},
+            namespace="team",
+            owner=("TrainJob", "t"),
+        ),
+        pod("t-node-0-0", 4, labels=marks, owner=("Job", "t-node-0")),
+    )
+
+    assert [job.name for job in told.problem.jobs] == ["team/t"]
+
+
+def test_a_pod_group_of_sub_groups_alone_needs_the_members_of_them_all():
+    spec = {"subGroups": [{"name": "a", "minMember": 1}, {"name": "b", "minMember": 3}]}
+    told = read(
+        node("n1", 3),
+        thing("PodGroup", "scheduling.run.ai/v2alpha2", "g", spec, namespace="team"),
+        [pod(f"g-{i}", 1, annotations={"pod-group-name": "g"}) for i in range(4)],
+    )
+
+    assert told.job("team/g").roles[0].min_replicas == 4
+    assert told.says("ignored", "sub-groups of PodGroups", "team/g")
+
+
+def test_what_else_groups_ask_of_their_place_is_listed():
+    told = read(
+        node("n1", 8),
+        thing(
+            "PodGroup",
+            "scheduling.volcano.sh/v1beta1",
+            "v",
+            {"minMember": 2, "networkTopology": {"mode": "hard", "highestTierAllowed": 1}},
+            namespace="team",
+        ),
+        thing(
+            "Workload",
+            "kueue.x-k8s.io/v1beta2",
+            "w",
+            {
+                "podSets": [
+                    {
+                        "name": "main",
+                        "count": 4,
+                        "template": template(1),
+                        "topologyRequest": {
+                            "podSetSliceRequiredTopology": "rack",
+                            "podSetSliceSize": 2,
+                        },
+                    }
+                ]
+            },
+            namespace="team",
+        ),
+    )
+
+    assert told.says("ignored", "networkTopology of Volcano", "(1: team/v")
+    assert told.says("ignored", "topology of slices of pod sets", "(1: team/w")
+
+
 def job_object(**spec):
     return thing("Job", "batch/v1", "j", {"template": template(1), **spec}, namespace="team")
 

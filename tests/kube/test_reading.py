@@ -98,6 +98,8 @@ def test_lines_of_items_are_told():
         ("a: [", "f:2:1: not YAML"),
         ("a: &x [*x]", "anchor"),
         (b'{"a": "\xff"}', "UTF-8"),
+        (b"\x1f\x8b\x08\x00", "gzip -dc"),
+        ('{"kind": "List"}'.encode("utf-16"), "UTF-16"),
         ("x: !!python/object:os.system {}", "tag"),
         ("kind: A\n---\nkind: A\nkind: B\n", "f:4"),
         ("just words", "a mapping"),

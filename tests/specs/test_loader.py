@@ -94,7 +94,8 @@ def test_standard_input_is_read_and_bounded_too(monkeypatch):
         ),
         (
             "cluster: {}\n".encode("utf-16"),
-            "1:1: byte 0xff: a spec is UTF-8 text, this is not. Save the file as UTF-8",
+            "1:1: byte 0xff: a spec is UTF-8 text, this is not. "
+            "It is UTF-16, as PowerShell writes it: save it as UTF-8",
         ),
         (
             b"\x7fELF\x02\x01\x01\x00",
@@ -102,7 +103,7 @@ def test_standard_input_is_read_and_bounded_too(monkeypatch):
         ),
         (
             b"\x1f\x8b\x08\x00\x00",
-            "1:2: byte 0x8b: a spec is UTF-8 text, this is not. Save the file as UTF-8",
+            "1:2: byte 0x8b: a spec is UTF-8 text, this is not. Unpack it first: gzip -dc FILE",
         ),
         (b"hello\n", '1:1: "hello": a mapping of keys is wanted here'),
         (b"- 1\n- 2\n", "1:1: a list of 2: a mapping of keys is wanted here"),

@@ -183,6 +183,67 @@ def test_blocks_are_a_level_too():
     assert places.of == {"n1": {"block": "b1"}, "n2": {"block": "b1"}}
 
 
+NETWORKS = """
+---
+- topology: flat
+  flat: true
+- topology: blocks
+  block: {block_sizes: [2], blocks: [{block: b1, nodes: "n[1-2]"}, {block: b2}]}
+- topology: fabric
+  cluster_default: true   # what partitions have that do not say
+  tree:
+    switches:
+      - {switch: s1, nodes: "n[1-2]"}
+      - {switch: s2, nodes: n3}
+      - {switch: root, children: "s[1-2]"}
+"""
+
+
+def test_the_default_network_of_a_yaml_file_is_what_counts():
+    places = read_topology(NETWORKS, "f")
+
+    assert places.levels == ("spine", "leaf")
+    assert places.of["n3"] == {"leaf": "s2", "spine": "root"}
+    assert places.others == ("flat", "blocks")
+
+
+def test_without_a_default_the_first_network_counts_and_a_flat_one_has_no_levels():
+    unsaid = NETWORKS.replace("cluster_default: true", "")
+
+    places = read_topology(unsaid, "f")
+
+    assert places.levels == ()
+    assert places.others == ("blocks", "fabric", "flat")
+
+
+def test_both_forms_say_the_same():
+    conf = "SwitchName=s1 Nodes=n[1-2]\nSwitchName=s2 Nodes=n3\nSwitchName=root Switches=s[1-2]"
+
+    told, as_yaml = read_topology(conf, "f"), read_topology(NETWORKS, "f")
+
+    assert (told.levels, told.of) == (as_yaml.levels, as_yaml.of)
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("- topology: [", "not YAML"),
+        ("- 5", "a mapping is wanted here"),
+        ("---\ntopology: x", "a list of topologies"),
+        ("---\n[]", "a list of topologies"),
+        (
+            "-\n- tree: {switches: [{nodes: n1}]}\n  cluster_default: true",
+            r"f:2:1: .*it has a name",
+        ),
+        ("- tree: {switches: [{switch: a, children: b}]}", "no switch has this name"),
+        ("- tree: {switches: [{switch: a, nodes: 'n['}]}", "brackets"),
+    ],
+)
+def test_damage_of_a_topology_in_yaml_is_told(text, said):
+    with pytest.raises(SpecErrors, match=said):
+        read_topology(text, "f")
+
+
 @pytest.mark.parametrize(
     ("text", "said"),
     [

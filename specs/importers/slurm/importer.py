@@ -48,6 +48,8 @@ class _Importer:
     def lines(self) -> Iterator[str]:
         self.report.read.add("nodes", count=len(self.nodes))
         self.report.read.add("jobs", count=len(self.jobs))
+        for name in self.places.others:
+            self.report.ignored.add("topologies that are not the default, or have no groups", name)
         running = [entry for job in self.jobs if job.running for entry in self._running(job)]
         waiting = sorted(
             (job for job in self.jobs if not job.running),

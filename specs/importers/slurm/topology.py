@@ -1,16 +1,17 @@
-"""``topology.conf``: switches (tree) or blocks, to groups of nodes by level."""
+"""``topology.conf`` or ``topology.yaml``: switches (tree) or blocks, to groups of nodes."""
 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from specs.errors import SpecErrors, SpecFault, shown
 from specs.importers.slurm.hostlist import HostlistError, hosts
+from specs.importers.slurm.topology_yaml import Line, is_yaml, yaml_lines
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
 
 _PAIR = re.compile(r"(\w+)=(\S+)")
 NAMES = ("leaf", "spine", "core")
@@ -18,10 +19,11 @@ NAMES = ("leaf", "spine", "core")
 
 @dataclass(frozen=True, slots=True)
 class Places:
-    """Levels, outermost first, and the groups that each node is in."""
+    """Levels, outermost first, the groups that each node is in, and networks left out."""
 
     levels: tuple[str, ...] = ()
     of: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    others: tuple[str, ...] = ()
 
 
 @dataclass(slots=True)
@@ -32,7 +34,7 @@ class _Switch:
 
 
 def read_topology(text: str, file: str) -> Places:
-    """Levels of a topology.conf: ``leaf``, ``spine``, ``core`` … of a tree, or ``block``.
+    """Levels of a network: ``leaf``, ``spine``, ``core`` … of a tree, or ``block``.
 
     Raises
     ------
@@ -42,9 +44,12 @@ def read_topology(text: str, file: str) -> Places:
     faults: list[SpecFault] = []
     switches: dict[str, _Switch] = {}
     blocks: dict[str, str] = {}
-    for number, raw in enumerate(text.splitlines(), start=1):
-        line = raw.partition("#")[0].strip()
-        pairs = {key.lower(): value for key, value in _PAIR.findall(line)}
+    others: tuple[str, ...] = ()
+    if is_yaml(text):
+        lines, others = yaml_lines(text, file)
+    else:
+        lines = list(_conf_lines(text))
+    for number, pairs in lines:
         try:
             if "switchname" in pairs:
                 switches[pairs["switchname"]] = _Switch(
@@ -53,17 +58,25 @@ def read_topology(text: str, file: str) -> Places:
             elif "blockname" in pairs:
                 names = hosts(pairs.get("nodes", ""))
                 blocks |= dict.fromkeys(names, pairs["blockname"])
-            elif line and "blocksizes" not in pairs:
+            elif "blocksizes" not in pairs:
                 rule = "SwitchName=, BlockName= or BlockSizes= is wanted here"
-                faults.append(SpecFault(file=file, line=number, value=shown(line), rule=rule))
+                value = shown(text.splitlines()[number - 1].strip())
+                faults.append(SpecFault(file=file, line=number, value=value, rule=rule))
         except HostlistError as error:
             faults.append(SpecFault(file=file, line=number, rule=str(error)))
     above = _above(switches, file, faults)
     if faults:
         raise SpecErrors(faults[:100])
     if blocks and not switches:
-        return Places(("block",), {node: {"block": name} for node, name in blocks.items()})
-    return _tree(switches, above)
+        of = {node: {"block": name} for node, name in blocks.items()}
+        return Places(("block",), of, others)
+    return replace(_tree(switches, above), others=others)
+
+
+def _conf_lines(text: str) -> Iterator[Line]:
+    for number, raw in enumerate(text.splitlines(), start=1):
+        if line := raw.partition("#")[0].strip():
+            yield number, {key.lower(): value for key, value in _PAIR.findall(line)}
 
 
 def _above(switches: Mapping[str, _Switch], file: str, faults: list[SpecFault]) -> dict[str, str]:
