@@ -24,13 +24,13 @@ def double_uses(holdings: Iterable[Holding], node: NodeDevices) -> tuple[str, ..
     gpu_of = {gpu.uuid: gpu for gpu in node.gpus}
     gpu_of |= {instance.uuid: gpu for gpu in node.gpus for instance in gpu.instances}
     by_gpu: dict[str, list[Holding]] = {}
-    for held in holdings:
-        gpu = gpu_of.get(device_of(held.device))
+    for one in holdings:
+        gpu = gpu_of.get(device_of(one.device))
         if gpu is not None:
-            by_gpu.setdefault(gpu.uuid, []).append(held)
+            by_gpu.setdefault(gpu.uuid, []).append(one)
     return tuple(
         f"GPU {gpu.index} ({gpu.uuid}) is in use twice: "
-        + ", ".join(sorted({f"{h.pod} holds {h.device} as {h.resource}" for h in held}))
+        + ", ".join(sorted({f"{one.pod} holds {one.device} as {one.resource}" for one in held}))
         for gpu in node.gpus
         if _is_double(gpu, held := by_gpu.get(gpu.uuid, []))
     )
