@@ -17,13 +17,14 @@ from plugin.advertise import Advertiser
 from plugin.cdi import CdiFolder
 from plugin.config import PluginConfig
 from plugin.devices.base import DeviceSource, NodeDevices
+from plugin.double_use import double_uses
 from plugin.endpoint import Endpoint
 from plugin.errors import PluginError
 from plugin.geometry import GeometryTask
 from plugin.health import HealthBook
 from plugin.kubelet import FolderWatch, KubeletPaths, Ownership, identity
 from plugin.metrics import Metrics
-from plugin.pod_resources import ids_in_use
+from plugin.pod_resources import Holding, by_resource, holdings
 from plugin.resources import offer
 
 log = logging.getLogger("unstrand.plugin")
@@ -90,6 +91,7 @@ class Daemon:
         self.node: NodeDevices | None = None
         self.troubles: dict[str, str] = {"start": "devices are not listed yet"}
         self.notes: tuple[str, ...] = ()
+        self.doubles: tuple[str, ...] = ()
         self._load_config, self._config_stamp = load_config, config_stamp
         self._cdi, self._geometry = cdi, geometry
         self._advertiser = Advertiser(
@@ -206,7 +208,9 @@ class Daemon:
             self.troubles.pop("start", None)
             await self._probe_all()
         node = self.node
-        in_use = await ids_in_use(self.settings.paths.pod_resources)
+        held_by_pods = await holdings(self.settings.paths.pod_resources)
+        in_use = None if held_by_pods is None else by_resource(held_by_pods)
+        self._report_double_uses(held_by_pods or (), node)
         retiring: frozenset[str] = frozenset()
         if self._geometry is not None:
             held = None if in_use is None else frozenset().union(*in_use.values())
@@ -223,6 +227,15 @@ class Daemon:
         self._advertiser.advertise(node, self.config, wanted.resources, in_use, retiring)
         if self._cdi is not None:
             await asyncio.to_thread(self._cdi.write, node, self.config)
+
+    def _report_double_uses(self, held: tuple[Holding, ...], node: NodeDevices) -> None:
+        """Say each once, for as long as it lasts; nobody can take a device from a container."""
+        doubles = double_uses(held, node)
+        for line in doubles:
+            if line not in self.doubles:
+                log.warning("%s", line)
+        self.doubles = doubles
+        self.metrics.double_uses.set(len(doubles))
 
     # --- what may change -----------------------------------------------------------------------
 

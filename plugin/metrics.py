@@ -39,6 +39,9 @@ class Metrics:
             ["what"],
             registry=registry,
         )
+        self.double_uses = Gauge(
+            "unstrand_plugin_double_uses", "GPUs that pods use twice", registry=registry
+        )
         self.ready = Gauge("unstrand_plugin_ready", "1 if all is registered", registry=registry)
         self._calls = Histogram(
             "unstrand_plugin_call_seconds",

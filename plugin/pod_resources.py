@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -17,8 +18,17 @@ MAX_ANSWER_BYTES = 16 * 2**20
 """What the kubelet itself may send of it."""
 
 
-async def ids_in_use(socket: Path) -> Mapping[str, frozenset[str]] | None:
-    """IDs that containers hold, by resource; None where the kubelet does not tell."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Holding:
+    """One device in the hands of one pod (``namespace/name``), under one resource."""
+
+    pod: str
+    resource: str
+    device: str
+
+
+async def holdings(socket: Path) -> tuple[Holding, ...] | None:
+    """Everything that containers hold; None where the kubelet does not tell."""
     if not socket.exists():
         return None
     options = (*CHANNEL_OPTIONS, ("grpc.max_receive_message_length", MAX_ANSWER_BYTES))
@@ -28,9 +38,18 @@ async def ids_in_use(socket: Path) -> Mapping[str, frozenset[str]] | None:
             answer = await stub.List(api_pb2.ListPodResourcesRequest(), timeout=TIMEOUT_S)
     except (grpc.RpcError, OSError):
         return None
-    held: dict[str, set[str]] = {}
-    for pod in answer.pod_resources:
-        for container in pod.containers:
-            for devices in container.devices:
-                held.setdefault(devices.resource_name, set()).update(devices.device_ids)
-    return {resource: frozenset(ids) for resource, ids in held.items()}
+    return tuple(
+        Holding(pod=f"{pod.namespace}/{pod.name}", resource=devices.resource_name, device=one)
+        for pod in answer.pod_resources
+        for container in pod.containers
+        for devices in container.devices
+        for one in devices.device_ids
+    )
+
+
+def by_resource(held: Iterable[Holding]) -> Mapping[str, frozenset[str]]:
+    """IDs that containers hold, by resource."""
+    ids: dict[str, set[str]] = {}
+    for one in held:
+        ids.setdefault(one.resource, set()).add(one.device)
+    return {resource: frozenset(devices) for resource, devices in ids.items()}
