@@ -21,6 +21,7 @@ from solver.cluster import GPU_MILLI, Node
 from solver.fair_share import entitlements
 from solver.fit import capacity as fits_empty
 from solver.fit import fit, hosts, idle_allowed, refusals
+from solver.islands import parts_now
 from solver.problem import Problem, RoleKey
 from solver.queues import subtree
 from solver.result import FactValue, Pending
@@ -272,7 +273,7 @@ class _Desk:
             (node.name, part): sum(self._after[node.name].gpu_left[gpu] for gpu in part)
             for node in self._problem.nodes
             if set(refusals(node, shape)) <= {"no-nvlink-set"}
-            for part in node.topology.parts
+            for part in parts_now(node, self._after[node.name])
         }
         best = max(free.values(), default=0) / GPU_MILLI
         facts["best_group_free"] = _number(best)

@@ -15,6 +15,7 @@ import numpy as np
 
 from solver.cluster import Node, Toleration
 from solver.fit import fit, hosts, pick_gpus, share_milli_on
+from solver.islands import parts_now
 from solver.problem import Problem
 from solver.slices import pick_instances
 from solver.solution import Placement
@@ -118,8 +119,8 @@ def _regions(
         yield {node: states[node.name] for node in nodes}
     elif rule.within == "island":
         for node in nodes:
-            for part in node.topology.parts:
-                state = states[node.name]
+            state = states[node.name]
+            for part in parts_now(node, state):
                 left = (m if gpu in part else 0 for gpu, m in enumerate(state.gpu_left))
                 yield {node: replace(state, gpu_left=tuple(left))}
     else:

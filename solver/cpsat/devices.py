@@ -22,6 +22,7 @@ from ortools.sat.python import cp_model
 from solver.aggregate.classes import interchangeable_gpus
 from solver.cluster import Node
 from solver.cpsat.variables import Variables
+from solver.islands import is_fragile, may_leave
 from solver.linear import Expr, weighted
 from solver.slices import Geometry
 from solver.workload import Job, LinkRule, Role, RunningReplica, Shape
@@ -96,9 +97,11 @@ def names_gpus(variables: Variables, node: Node) -> bool:
         shapes = [role.shape for _, role, _ in variables.on_node(node)]
         if not variables.merged or not interchangeable_gpus(node, shapes):
             return True
-    return not is_one_island(node) and any(
-        in_one_island(job) for job, _, _ in variables.on_node(node)
+    apart = not is_one_island(node) or (
+        variables.problem.may_recut
+        and is_fragile(node, node.topology.parts[0], may_leave(node, variables.state(node)))
     )
+    return apart and any(in_one_island(job) for job, _, _ in variables.on_node(node))
 
 
 @dataclass(frozen=True)
