@@ -33,7 +33,15 @@ from solver.stock import Seat, Stock
 from solver.workload import RESOURCES, Job, Queue, ResourceName, Shape
 from topology.links import Link
 
-WHERE = (Lift.TAINT, Lift.LABEL, Lift.LINK, Lift.TOPOLOGY, Lift.SPREAD, Lift.MODEL)
+WHERE = (
+    Lift.TAINT,
+    Lift.LABEL,
+    Lift.LINK,
+    Lift.TOPOLOGY,
+    Lift.SPREAD,
+    Lift.SHARE_GROUP,
+    Lift.MODEL,
+)
 AMOUNTS = (Lift.CPU, Lift.MEMORY)
 
 
@@ -186,6 +194,8 @@ class _Desk:
         asked = [rule for rule in WHERE if _asks(job, rule)]
         if Lift.TAINT in asked and not self._tainted:
             asked.remove(Lift.TAINT)
+        if Lift.SHARE_GROUP in asked and not self._problem.has_share_groups:
+            asked.remove(Lift.SHARE_GROUP)
         if not asked:
             return None
         states = found()
@@ -228,6 +238,13 @@ class _Desk:
                 spread = job.spread
                 assert spread is not None
                 text = f"may have {spread.max_per} replica(s) per {spread.over}; too few have room"
+                return _Verdict("gpu-fragmented", text, facts)
+            case Lift.SHARE_GROUP:
+                own = f"shares of {shape.share_group}" if shape.share_group else "such without one"
+                text = (
+                    f"wants {_wish(shape)} beside {own} only; GPUs with as much room "
+                    f"have shares of other groups on them"
+                )
                 return _Verdict("gpu-fragmented", text, facts)
             case _:
                 mine, others = self._free_by_model(shape, states)
@@ -499,6 +516,8 @@ def _asks(job: Job, rule: Lift) -> bool:
             return job.topology is not None and job.topology.required
         case Lift.SPREAD:
             return job.spread is not None
+        case Lift.SHARE_GROUP:
+            return any(shape.is_share for shape in shapes)
         case Lift.MODEL:
             return any(shape.gpu_models for shape in shapes)
         case _:

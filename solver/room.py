@@ -21,7 +21,7 @@ from solver.slices import pick_instances
 from solver.solution import Placement
 from solver.state import NodeState, States
 from solver.stock import Stock
-from solver.workload import Job, LinkRule, Role, Shape
+from solver.workload import ANY_GROUP, Job, LinkRule, Role, Shape
 
 
 class Lift(StrEnum):
@@ -32,6 +32,7 @@ class Lift(StrEnum):
     LINK = "no-nvlink-set"
     TOPOLOGY = "no-domain-big-enough"
     SPREAD = "spread"
+    SHARE_GROUP = "share-group"
     MODEL = "model-mismatch"
     CPU = "cpu-short"
     MEMORY = "mem-short"
@@ -58,6 +59,8 @@ def _lifted_shape(shape: Shape, rule: Lift) -> Shape:
             return replace(shape, node_selector=())
         case Lift.LINK:
             return replace(shape, link=LinkRule.NONE)
+        case Lift.SHARE_GROUP:
+            return replace(shape, share_group=ANY_GROUP) if shape.is_share else shape
         case Lift.MODEL:
             return replace(shape, gpu_models=())
         case Lift.CPU:
@@ -176,5 +179,6 @@ def plain(role: Role) -> Shape:
         slices=shape.slices,
         cpu_milli=shape.cpu_milli,
         memory_mib=shape.memory_mib,
+        share_group=ANY_GROUP if shape.is_share else "",
         tolerations=(Toleration(operator="Exists"),),
     )

@@ -14,6 +14,7 @@ from specs.hints import did_you_mean
 from specs.pending import reference_faults_of, work_faults
 from specs.queues import DEFAULT_QUEUE
 from specs.requests import inherited, shape_of
+from specs.sharing import in_group, share_group
 
 if TYPE_CHECKING:
     from specs.errors import SpecFault
@@ -121,7 +122,8 @@ class Occupancy:
             request = self._named_request(request, named, (*at, "gpus"))
             if request is None:
                 return None
-        shape = shape_of(request, planned=False)
+        group = share_group(self.loaded.spec, entry)
+        shape = in_group(shape_of(request, planned=False), group)
         return _Claim(job=entry.job, path=at, node=node, shape=shape, named=named)
 
     def _node(self, name: str, path: Path) -> Node | None:
@@ -266,6 +268,7 @@ def _running_job(
                 share_milli=(claim.milli_on(held[0]) or GPU_MILLI) if held else GPU_MILLI,
                 cpu_milli=claim.shape.cpu_milli,
                 memory_mib=claim.shape.memory_mib,
+                share_group=claim.shape.share_group,
             )
             for claim, held in zip(claims, gpus, strict=True)
         ),

@@ -14,6 +14,8 @@ interchangeable as far as GPUs go, so these variables do not multiply with the r
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
 
@@ -22,6 +24,7 @@ from ortools.sat.python import cp_model
 from solver.aggregate.classes import interchangeable_gpus
 from solver.cluster import Node
 from solver.cpsat.variables import Variables
+from solver.cpsat.view import PlanView
 from solver.islands import is_fragile, may_leave
 from solver.linear import Expr, weighted
 from solver.slices import Geometry
@@ -50,6 +53,7 @@ def _gpu_part(shape: Shape) -> Shape:
         gpus=shape.gpus,
         share_milli=shape.share_milli,
         share_memory_mib=shape.share_memory_mib,
+        share_group=shape.share_group,
         gpu_models=shape.gpu_models,
         link=LinkRule.REQUIRED if required else LinkRule.NONE,
     )
@@ -132,6 +136,10 @@ class CutClass:
         return self.gpus[0] in self.node.mig_gpus
 
 
+Loads = Callable[[PlanView], Mapping[int, Counter[DeviceClass]]]
+"""Reads off a plan how many shares of each class are on each GPU (or slot) of a node."""
+
+
 @dataclass(frozen=True)
 class Devices:
     """The GPU variables of a model, filled by the rules that create them."""
@@ -139,6 +147,7 @@ class Devices:
     sets: dict[str, dict[DeviceClass, dict[GpuSet, cp_model.IntVar]]] = field(default_factory=dict)
     shares: dict[str, dict[DeviceClass, dict[int, cp_model.IntVar]]] = field(default_factory=dict)
     open: dict[str, dict[int, cp_model.IntVar]] = field(default_factory=dict)
+    loads: dict[str, Loads] = field(default_factory=dict)
     cuts: dict[str, list[CutClass]] = field(default_factory=dict)
 
     def cut(self, node: Node, gpu: int | None = None) -> list[cp_model.IntVar]:
