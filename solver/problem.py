@@ -52,6 +52,8 @@ class Problem:
         ``preemption_cost`` is not among the objectives.
     most_recut_gpus
         GPUs whose MIG geometry or mode one plan may change; None is no limit.
+    recut_cost_gpu_s
+        What changing one of them costs, beside what displacing running work costs.
 
     Raises
     ------
@@ -69,6 +71,7 @@ class Problem:
     preempt_for: tuple[str, ...] = PREEMPT_FOR
     reference_shapes: tuple[tuple[Shape, int], ...] | None = None
     most_recut_gpus: int | None = None
+    recut_cost_gpu_s: int = 0
 
     def __post_init__(self) -> None:
         faults = [*self._duplicate_names(), *self._dangling(), *self._overheld_gpus()]

@@ -80,6 +80,7 @@ def compile_spec(loaded: LoadedSpec) -> CompiledSpec:
             preempt_for=PREEMPT_FOR if spec.preempt_for is None else spec.preempt_for,
             reference_shapes=_reference(loaded),
             most_recut_gpus=spec.mig.limit,
+            recut_cost_gpu_s=spec.mig.cost_gpu_s,
         )
     except ProblemError as error:
         # A safety net: what it finds should have been found above, with its place.

@@ -30,7 +30,7 @@ from solver.cpsat.objectives.priority import admitted
 from solver.cpsat.objectives.stranded import stranded_milli
 from solver.cpsat.objectives.topology import excess_groups, lost_bandwidth
 from solver.cpsat.variables import Variables
-from solver.linear import Expr
+from solver.linear import Expr, weighted
 from solver.problem import Problem
 from solver.tiers import Ruler, Step, StepKind
 from solver.workload import RESOURCES
@@ -124,7 +124,11 @@ class PlacementModel:
             case "kept":
                 return kept_milli(variables, step.level)
             case "preemption_cost":
-                return displaced(variables, step)
+                cost = displaced(variables, step)
+                each = variables.problem.recut_cost_gpu_s
+                if step.detail == "cost" and each:
+                    cost = weighted([(cost, 1), (recut_gpus(variables, self.devices), each)])
+                return cost
             case "recut":
                 return recut_gpus(variables, self.devices)
             case "slices":

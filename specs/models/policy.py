@@ -95,6 +95,9 @@ class MigRulesSpec(StrictModel):
     limit: Count | None = Field(
         None, description="Most GPUs whose geometry or mode one plan changes"
     )
+    cost_gpu_s: Count = Field(
+        0, description="What changing one GPU costs, in GPU-seconds, against stopping running work"
+    )
     demand: tuple[DemandSpec, ...] = Field(
         (), description="Demand that `mig ahead` cuts the free GPUs for"
     )
