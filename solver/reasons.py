@@ -151,7 +151,11 @@ class _Desk:
                 largest = max((len(kind.usable_gpus) for kind in self._opened), default=0)
                 facts["largest_node_gpus"] = largest
                 text = f"asks for {wish} on one node; the largest node has {largest} GPUs"
-                if largest >= shape.gpus:
+                if shape.share_memory_mib:
+                    memories = (m for n in self._opened for m in n.topology.gpu_memory_mib if m)
+                    most = max(memories, default=0)
+                    text = f"asks for {wish}, beyond the card: the largest GPU has {most:,} MiB"
+                elif largest >= shape.gpus:
                     text = f"asks for {wish} on one node; no node has as much even when empty"
             else:
                 text = f"asks for {needed} x {wish}; the empty cluster holds {capacity}"

@@ -196,15 +196,32 @@ class Occupancy:
             elif gpu in named[:place]:
                 self.faults.append(self.loaded.fault(at, "this GPU is listed twice"))
             elif (milli := claim.milli_on(gpu)) is None:
-                rule = f"GPU {gpu} of node {node.name} has too little memory, or it is not known"
+                memory = node.topology.gpu_memory_mib[gpu]
+                has = "unknown memory" if memory is None else f"{memory:,} MiB"
+                rule = (
+                    f"memory beyond the card: GPU {gpu} of node {node.name} has {has}, the share"
+                    f" wants {claim.shape.share_memory_mib:,} MiB"
+                )
                 self.faults.append(self.loaded.fault(at, rule))
             elif self._held[node.name, gpu] + milli > GPU_MILLI:
-                holder = self._holder[node.name, gpu]
-                rule = f"GPU {gpu} of node {node.name} is held by {holder} already"
-                self.faults.append(self.loaded.fault(at, rule, "Give each its own GPU"))
+                self.faults.append(self._overheld(claim, gpu, milli, at))
             else:
                 self._hold(claim, gpu, milli)
         return named
+
+    def _overheld(self, claim: _Claim, gpu: int, milli: int, at: Path) -> SpecFault:
+        """Somebody has the GPU, or so much of it that this share is too much."""
+        where = (claim.node.name, gpu)
+        held, holder = self._held[where], self._holder[where]
+        if held < GPU_MILLI and claim.shape.is_share:
+            rule = (
+                f"shares of GPU {gpu} of node {claim.node.name} add up to"
+                f" {(held + milli) / GPU_MILLI:g}, above one: {held / GPU_MILLI:g} is held"
+                f" already, by {holder} last"
+            )
+            return self.loaded.fault(at, rule, "Lower a share, or list another GPU")
+        rule = f"GPU {gpu} of node {claim.node.name} is held by {holder} already"
+        return self.loaded.fault(at, rule, "Give each its own GPU")
 
     def _hold(self, claim: _Claim, gpu: int, milli: int) -> None:
         self._held[claim.node.name, gpu] += milli
