@@ -207,8 +207,8 @@ def openb_demand(workload: str, gpus: int, load: float) -> tuple[Item, ...]:
     """The fractional pods of a workload as slices of an H100, scaled to a load of the fleet.
 
     A share s becomes the smallest plain profile with at least s of the memory slots and
-    ``floor(7 s)`` compute slices: 0.5 is a 3g, 0.46 a 3g, 0.25 a 2g (or a 1g with twice the memory,
-    whichever is smaller). Whole-GPU pods stay whole, one demand per GPU. An item's weight is the
+    ``floor(7 s)`` compute slices: 0.5 is a 3g, 0.46 a 3g, 0.25 the 1g with twice the memory.
+    Whole-GPU pods stay whole, one demand per GPU. An item's weight is the
     thousandths that its pods ask for.
     """
     from simulator.traces.openb import read_openb
