@@ -369,9 +369,11 @@ class _Desk:
         limit = self._problem.most_recut_gpus
         text = f"wants {wish}; no GPU that may be cut has free slots"
         if not short:
-            text = f"wants {wish}; {free} memory slots are free, but not where such slices begin"
+            slots = "1 memory slot is" if free == 1 else f"{free} memory slots are"
+            text = f"wants {wish}; {slots} free, but not where such slices begin"
         if roomy and limit is not None:
-            text = f"wants {wish}; a plan may change the geometry of {limit} GPUs"
+            gpus = "1 GPU" if limit == 1 else f"{limit} GPUs"
+            text = f"wants {wish}; a plan may change the geometry of {gpus}"
         elif roomy:
             text = f"wants {wish} in {job.min_replicas} replicas; room for {roomy}"
         facts: dict[str, FactValue] = {"free_slots": free, "room": roomy}

@@ -207,3 +207,15 @@ def test_the_price_is_part_of_what_a_plan_costs(spec, price, cost):
     terms = {(t["name"], t["step"]): t["value"] for t in answer["objectives"]}
     assert terms["preemption_cost", "cost"] == cost
     assert [eviction["job"] for eviction in answer["evictions"]] == ["cheap"]
+
+
+def test_one_slot_that_is_left_is_one_slot(spec):
+    spec.write_text(
+        "cluster: {nodes: [{name: n, gpus: 1, gpu_model: A30}]}\n"
+        "jobs: [{name: most, priority: 1, gang: false, replicas: 3, mig: {1g.6gb: 1}},"
+        " {name: half, mig: {2g.12gb: 1}}]\n"
+    )
+
+    (waits,) = json.loads(plan(spec, "--output", "json"))["pending"]
+
+    assert waits["text"].endswith("1 memory slot is free, but not where such slices begin")
