@@ -10,7 +10,7 @@ from rich.text import Text
 
 from report.mig_layouts_view import instances_report, picture, ruler, slot_width
 from report.text import plural, seconds
-from solver.geometry import gpu_plans
+from solver.geometry import gpu_plans, recut_gpus
 from topology.mig.layouts import open_starts
 
 if TYPE_CHECKING:
@@ -44,6 +44,11 @@ def mig_plan_report(problem: Problem, result: SolveResult) -> dict[str, Any]:
         "schema": PLAN_SCHEMA,
         "status": result.status.value,
         "gpus": [_gpu_report(problem, result, gpu) for gpu in gpu_plans(problem, result.plan)],
+        "recut": {
+            "gpus": recut_gpus(problem, result.plan),
+            "limit": problem.most_recut_gpus,
+            "cost_gpu_s": problem.recut_cost_gpu_s,
+        },
         "pending": [
             {"job": waiting.job, "reason": waiting.reason, "text": waiting.text}
             for waiting in result.pending
@@ -84,6 +89,16 @@ def _instances(gpu: GpuPlan) -> tuple[Instance, ...]:
     return tuple(instance for instance, _ in gpu.final)
 
 
+def _terms(problem: Problem, changed: int) -> str:
+    """The limit and the price of changing GPUs, where the spec has any."""
+    said = []
+    if problem.most_recut_gpus is not None:
+        said.append(f"at most {problem.most_recut_gpus} may be")
+    if problem.recut_cost_gpu_s:
+        said.append(f"at {changed * problem.recut_cost_gpu_s:,} GPU-s")
+    return f" ({', '.join(said)})" if said else ""
+
+
 def mig_plan_view(problem: Problem, result: SolveResult) -> RenderableType:
     """The answer of ``mig plan`` for people: a picture per GPU, then the steps in order."""
     gpus = gpu_plans(problem, result.plan)
@@ -91,7 +106,7 @@ def mig_plan_view(problem: Problem, result: SolveResult) -> RenderableType:
     headline = (
         f"{problem.name}: {result.status.value} plan by {result.policy}, checked, in "
         f"{seconds(result.timing.total_s)}; {plural(len(gpus), 'GPU')} in MIG mode, "
-        f"{len(changed)} to be changed"
+        f"{len(changed)} to be changed{_terms(problem, recut_gpus(problem, result.plan))}"
     )
     sections: list[RenderableType] = [Text(headline, style="bold")]
     for table in dict.fromkeys(gpu.table for gpu in gpus):

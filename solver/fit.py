@@ -12,7 +12,7 @@ from itertools import combinations
 from solver.cluster import GPU_MILLI, HOSTNAME, Node
 from solver.slices import most_replicas, pick_instances, slice_gpus
 from solver.state import NodeState, empty_state
-from solver.workload import LinkRule, Shape
+from solver.workload import ANY_GROUP, LinkRule, Shape
 from topology.graph import NodeTopology
 from topology.islands import max_disjoint_linked_sets
 from topology.scoring import GpuSet, is_linked, rank
@@ -129,7 +129,16 @@ def feasible_gpus(node: Node, shape: Shape, state: NodeState) -> tuple[int, ...]
         gpu
         for gpu in allowed_gpus(node, shape)
         if state.gpu_left[gpu] >= share_milli_on(node, shape, gpu)
+        and state.joins(gpu, shape.share_group)
     )
+
+
+def _joined(node: Node, shape: Shape, state: NodeState) -> tuple[int, ...]:
+    """GPUs on which a share is beside shares of its own group, if any."""
+    allowed = allowed_gpus(node, shape)
+    if not state.groups and shape.share_group in ("", ANY_GROUP):
+        return allowed
+    return tuple(gpu for gpu in allowed if state.joins(gpu, shape.share_group))
 
 
 def _fit_gpus(node: Node, shape: Shape, state: NodeState) -> int:
@@ -137,11 +146,11 @@ def _fit_gpus(node: Node, shape: Shape, state: NodeState) -> int:
         return most_replicas(node, shape, state)
     if shape.share_milli:
         left, milli = state.gpu_left, shape.share_milli
-        return sum([left[gpu] // milli for gpu in allowed_gpus(node, shape)])
+        return sum([left[gpu] // milli for gpu in _joined(node, shape, state)])
     if shape.share_memory_mib:
         return sum(
             state.gpu_left[gpu] // share_milli_on(node, shape, gpu)
-            for gpu in allowed_gpus(node, shape)
+            for gpu in _joined(node, shape, state)
         )
     if not shape.gpus:
         return UNLIMITED
@@ -188,7 +197,7 @@ def takes(node: Node, shape: Shape, state: NodeState) -> bool:
     if state.memory_left is not None and state.memory_left < shape.memory_mib:
         return False
     left, milli = state.gpu_left, shape.share_milli
-    return any(left[gpu] >= milli for gpu in allowed_gpus(node, shape))
+    return any(left[gpu] >= milli for gpu in _joined(node, shape, state))
 
 
 def pick_gpus(node: Node, shape: Shape, state: NodeState) -> tuple[int, ...] | None:

@@ -136,12 +136,35 @@ def static_fleets(
     )
     found = []
     for name, families in (("all 1g", None), ("balanced", BALANCED), ("whole", {})):
-        given: dict[MigTable, Layout] = {}
-        for table in gpus:
+        given: dict[MigTable, dict[Layout, int]] = {}
+        for table, number in gpus.items():
             wanted = {"1g": table.compute} if families is None else families.get(table.slots, {})
-            given[table] = layout_of(table, wanted)
+            given[table] = {layout_of(table, wanted): number}
         found.append(_Model(gpus, items, drawn).solve(name, given, limits))
     return tuple(found)
+
+
+def held_out(
+    plan: FleetPlan,
+    gpus: Mapping[MigTable, int],
+    items: Sequence[Item],
+    *,
+    draws: int = 10,
+    seed: int = 2,
+    time_s: float = 30.0,
+    workers: int | None = None,
+) -> FleetPlan:
+    """The same fleet in scenarios that it was not chosen for; `seed` is not that of the choice.
+
+    A fleet is the best one for the scenarios that it was planned with, and a little less than that
+    for others, so beside fleets that nothing was planned for it is to be judged by others.
+    """
+    ways = dict(plan.geometry)
+    given = {table: dict(ways.get(table.model, ())) for table in gpus}
+    limits = SearchLimits(
+        effort=Effort.THOROUGH, time_s=time_s, deterministic=None, workers=workers, seed=seed, gap=0
+    )
+    return _Model(gpus, items, scenarios(items, draws, seed)).solve(plan.name, given, limits)
 
 
 def layout_of(table: MigTable, families: Mapping[str, int]) -> Layout:
@@ -172,13 +195,16 @@ class _Model:
         self._worth: list[tuple[cp_model.IntVar, int]] = []
 
     def solve(
-        self, name: str, given: Mapping[MigTable, Layout] | None, limits: SearchLimits
+        self,
+        name: str,
+        given: Mapping[MigTable, Mapping[Layout, int]] | None,
+        limits: SearchLimits,
     ) -> FleetPlan:
         for table, number in self._gpus.items():
-            layouts = self._layouts(table) if given is None else [given[table]]
+            ways = dict.fromkeys(self._layouts(table), 0) if given is None else given[table]
             counts = [
-                (layout, self._model.new_int_var(0, number, f"cut[{table.model},{place}]"))
-                for place, layout in enumerate(layouts)
+                (layout, self._model.new_int_var(least, number, f"cut[{table.model},{place}]"))
+                for place, (layout, least) in enumerate(ways.items())
             ]
             self._model.add(total(count for _, count in counts) == number)
             self._cuts[table] = counts

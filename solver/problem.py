@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 from solver.cluster import BUILT_IN_LEVELS, GPU_MILLI, Node
-from solver.workload import Job, Queue, ResourceName, Role, RunningJob, Shape, Slice
+from solver.workload import ANY_GROUP, Job, Queue, ResourceName, Role, RunningJob, Shape, Slice
 from topology.mig.tables import MigTable
 
 OBJECTIVES = ("guarantee", "priority", "fairness", "preemption_cost", "topology", "stranded")
@@ -52,6 +52,8 @@ class Problem:
         ``preemption_cost`` is not among the objectives.
     most_recut_gpus
         GPUs whose MIG geometry or mode one plan may change; None is no limit.
+    recut_cost_gpu_s
+        What changing one of them costs, beside what displacing running work costs.
 
     Raises
     ------
@@ -69,6 +71,7 @@ class Problem:
     preempt_for: tuple[str, ...] = PREEMPT_FOR
     reference_shapes: tuple[tuple[Shape, int], ...] | None = None
     most_recut_gpus: int | None = None
+    recut_cost_gpu_s: int = 0
 
     def __post_init__(self) -> None:
         faults = [*self._duplicate_names(), *self._dangling(), *self._overheld_gpus()]
@@ -222,7 +225,28 @@ class Problem:
         return len(node.usable_gpus) + cut
 
     @cached_property
+    def has_share_groups(self) -> bool:
+        """Whether any share may go only beside some of the others."""
+        running = (replica.share_group for job in self.running for replica in job.replicas)
+        asked = (role.shape.share_group for _, role in self.roles())
+        return any(running) or any(asked)
+
+    @cached_property
     def reference(self) -> tuple[tuple[Shape, int], ...]:
+        """Workload that "stranded" is relative to: (shape, weight), heaviest first.
+
+        Its shares stand for shares in general, so they may go beside those of any group.
+        """
+        if not self.has_share_groups:
+            return self._reference
+        weights: Counter[Shape] = Counter()
+        for shape, weight in self._reference:
+            general = replace(shape, share_group=ANY_GROUP) if shape.is_share else shape
+            weights[general] += weight
+        return tuple(weights.items())
+
+    @cached_property
+    def _reference(self) -> tuple[tuple[Shape, int], ...]:
         """Workload that "stranded" is relative to: (shape, weight), heaviest first.
 
         By default the shapes of all replicas with GPUs, running and pending, weighted by

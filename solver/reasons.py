@@ -21,6 +21,7 @@ from solver.cluster import GPU_MILLI, Node
 from solver.fair_share import entitlements
 from solver.fit import capacity as fits_empty
 from solver.fit import fit, hosts, idle_allowed, refusals
+from solver.islands import parts_now
 from solver.problem import Problem, RoleKey
 from solver.queues import subtree
 from solver.result import FactValue, Pending
@@ -32,7 +33,15 @@ from solver.stock import Seat, Stock
 from solver.workload import RESOURCES, Job, Queue, ResourceName, Shape
 from topology.links import Link
 
-WHERE = (Lift.TAINT, Lift.LABEL, Lift.LINK, Lift.TOPOLOGY, Lift.SPREAD, Lift.MODEL)
+WHERE = (
+    Lift.TAINT,
+    Lift.LABEL,
+    Lift.LINK,
+    Lift.TOPOLOGY,
+    Lift.SPREAD,
+    Lift.SHARE_GROUP,
+    Lift.MODEL,
+)
 AMOUNTS = (Lift.CPU, Lift.MEMORY)
 
 
@@ -142,7 +151,11 @@ class _Desk:
                 largest = max((len(kind.usable_gpus) for kind in self._opened), default=0)
                 facts["largest_node_gpus"] = largest
                 text = f"asks for {wish} on one node; the largest node has {largest} GPUs"
-                if largest >= shape.gpus:
+                if shape.share_memory_mib:
+                    memories = (m for n in self._opened for m in n.topology.gpu_memory_mib if m)
+                    most = max(memories, default=0)
+                    text = f"asks for {wish}, beyond the card: the largest GPU has {most:,} MiB"
+                elif largest >= shape.gpus:
                     text = f"asks for {wish} on one node; no node has as much even when empty"
             else:
                 text = f"asks for {needed} x {wish}; the empty cluster holds {capacity}"
@@ -185,6 +198,8 @@ class _Desk:
         asked = [rule for rule in WHERE if _asks(job, rule)]
         if Lift.TAINT in asked and not self._tainted:
             asked.remove(Lift.TAINT)
+        if Lift.SHARE_GROUP in asked and not self._problem.has_share_groups:
+            asked.remove(Lift.SHARE_GROUP)
         if not asked:
             return None
         states = found()
@@ -227,6 +242,13 @@ class _Desk:
                 spread = job.spread
                 assert spread is not None
                 text = f"may have {spread.max_per} replica(s) per {spread.over}; too few have room"
+                return _Verdict("gpu-fragmented", text, facts)
+            case Lift.SHARE_GROUP:
+                own = f"shares of {shape.share_group}" if shape.share_group else "such without one"
+                text = (
+                    f"wants {_wish(shape)} beside {own} only; GPUs with as much room "
+                    f"have shares of other groups on them"
+                )
                 return _Verdict("gpu-fragmented", text, facts)
             case _:
                 mine, others = self._free_by_model(shape, states)
@@ -272,7 +294,7 @@ class _Desk:
             (node.name, part): sum(self._after[node.name].gpu_left[gpu] for gpu in part)
             for node in self._problem.nodes
             if set(refusals(node, shape)) <= {"no-nvlink-set"}
-            for part in node.topology.parts
+            for part in parts_now(node, self._after[node.name])
         }
         best = max(free.values(), default=0) / GPU_MILLI
         facts["best_group_free"] = _number(best)
@@ -347,9 +369,11 @@ class _Desk:
         limit = self._problem.most_recut_gpus
         text = f"wants {wish}; no GPU that may be cut has free slots"
         if not short:
-            text = f"wants {wish}; {free} memory slots are free, but not where such slices begin"
+            slots = "1 memory slot is" if free == 1 else f"{free} memory slots are"
+            text = f"wants {wish}; {slots} free, but not where such slices begin"
         if roomy and limit is not None:
-            text = f"wants {wish}; a plan may change the geometry of {limit} GPUs"
+            gpus = "1 GPU" if limit == 1 else f"{limit} GPUs"
+            text = f"wants {wish}; a plan may change the geometry of {gpus}"
         elif roomy:
             text = f"wants {wish} in {job.min_replicas} replicas; room for {roomy}"
         facts: dict[str, FactValue] = {"free_slots": free, "room": roomy}
@@ -498,6 +522,8 @@ def _asks(job: Job, rule: Lift) -> bool:
             return job.topology is not None and job.topology.required
         case Lift.SPREAD:
             return job.spread is not None
+        case Lift.SHARE_GROUP:
+            return any(shape.is_share for shape in shapes)
         case Lift.MODEL:
             return any(shape.gpu_models for shape in shapes)
         case _:

@@ -15,12 +15,13 @@ import numpy as np
 
 from solver.cluster import Node, Toleration
 from solver.fit import fit, hosts, pick_gpus, share_milli_on
+from solver.islands import parts_now
 from solver.problem import Problem
 from solver.slices import pick_instances
 from solver.solution import Placement
 from solver.state import NodeState, States
 from solver.stock import Stock
-from solver.workload import Job, LinkRule, Role, Shape
+from solver.workload import ANY_GROUP, Job, LinkRule, Role, Shape
 
 
 class Lift(StrEnum):
@@ -31,6 +32,7 @@ class Lift(StrEnum):
     LINK = "no-nvlink-set"
     TOPOLOGY = "no-domain-big-enough"
     SPREAD = "spread"
+    SHARE_GROUP = "share-group"
     MODEL = "model-mismatch"
     CPU = "cpu-short"
     MEMORY = "mem-short"
@@ -57,6 +59,8 @@ def _lifted_shape(shape: Shape, rule: Lift) -> Shape:
             return replace(shape, node_selector=())
         case Lift.LINK:
             return replace(shape, link=LinkRule.NONE)
+        case Lift.SHARE_GROUP:
+            return replace(shape, share_group=ANY_GROUP) if shape.is_share else shape
         case Lift.MODEL:
             return replace(shape, gpu_models=())
         case Lift.CPU:
@@ -118,8 +122,8 @@ def _regions(
         yield {node: states[node.name] for node in nodes}
     elif rule.within == "island":
         for node in nodes:
-            for part in node.topology.parts:
-                state = states[node.name]
+            state = states[node.name]
+            for part in parts_now(node, state):
                 left = (m if gpu in part else 0 for gpu, m in enumerate(state.gpu_left))
                 yield {node: replace(state, gpu_left=tuple(left))}
     else:
@@ -175,5 +179,6 @@ def plain(role: Role) -> Shape:
         slices=shape.slices,
         cpu_milli=shape.cpu_milli,
         memory_mib=shape.memory_mib,
+        share_group=ANY_GROUP if shape.is_share else "",
         tolerations=(Toleration(operator="Exists"),),
     )

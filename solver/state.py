@@ -9,7 +9,7 @@ from solver.aftermath import settled
 from solver.cluster import GPU_MILLI, Node
 from solver.problem import Problem, RoleKey
 from solver.solution import PlacedInstance, Placement, Plan
-from solver.workload import Shape
+from solver.workload import ANY_GROUP, Shape
 from topology.mig.layouts import Layout
 
 
@@ -26,15 +26,23 @@ class NodeState:
     layouts
         By GPU, the MIG instances in use; empty where the node has none at all. A GPU that was cut
         for them has nothing left of its thousandths.
+    groups
+        By GPU, the share group of the shares on it; empty where all of them are without one.
     """
 
     gpu_left: tuple[int, ...]
     cpu_left: int | None
     memory_left: int | None
     layouts: tuple[Layout, ...] = ()
+    groups: tuple[str, ...] = ()
 
     def take(
-        self, gpus: tuple[int, ...], share_milli: int, cpu_milli: int, memory_mib: int
+        self,
+        gpus: tuple[int, ...],
+        share_milli: int,
+        cpu_milli: int,
+        memory_mib: int,
+        share_group: str = "",
     ) -> NodeState:
         """What is left once a replica holds `share_milli` of each of `gpus`, CPU and memory."""
         left = list(self.gpu_left)
@@ -45,11 +53,30 @@ class NodeState:
             None if self.cpu_left is None else max(0, self.cpu_left - cpu_milli),
             None if self.memory_left is None else max(0, self.memory_left - memory_mib),
             self.layouts,
+            self._groups_with(gpus, share_group),
         )
+
+    def _groups_with(self, gpus: tuple[int, ...], share_group: str) -> tuple[str, ...]:
+        if share_group in ("", ANY_GROUP):
+            return self.groups
+        groups = list(self.groups or ("",) * len(self.gpu_left))
+        for gpu in gpus:
+            groups[gpu] = share_group
+        return tuple(groups)
+
+    def joins(self, gpu: int, share_group: str) -> bool:
+        """Whether a share of a group may be put beside the shares that are on a GPU, if any."""
+        return share_group == ANY_GROUP or self.group(gpu) in (None, share_group)
+
+    def group(self, gpu: int) -> str | None:
+        """The share group of what is on a GPU; None where nobody holds any of it."""
+        if self.gpu_left[gpu] == GPU_MILLI:
+            return None
+        return self.groups[gpu] if self.groups else ""
 
     def place(self, shape: Shape, gpus: tuple[int, ...], share_milli: int) -> NodeState:
         """What is left once one replica of `shape` holds `gpus`."""
-        return self.take(gpus, share_milli, shape.cpu_milli, shape.memory_mib)
+        return self.take(gpus, share_milli, shape.cpu_milli, shape.memory_mib, shape.share_group)
 
     def give_back(self, shape: Shape, gpus: tuple[int, ...], share_milli: int) -> NodeState:
         """What is left once a replica of `shape` has left the `gpus` that it held."""
@@ -67,7 +94,16 @@ class NodeState:
             None if self.cpu_left is None else self.cpu_left + cpu_milli,
             None if self.memory_left is None else self.memory_left + memory_mib,
             self.layouts,
+            self._groups_of(left),
         )
+
+    def _groups_of(self, left: list[int]) -> tuple[str, ...]:
+        """The groups without those of GPUs that nobody holds any more."""
+        if not self.groups:
+            return ()
+        pairs = zip(self.groups, left, strict=True)
+        groups = tuple("" if milli == GPU_MILLI else group for group, milli in pairs)
+        return groups if any(groups) else ()
 
     def layout(self, gpu: int) -> Layout:
         """The MIG instances in use on a GPU."""
@@ -130,7 +166,11 @@ def initial_states(problem: Problem) -> dict[str, NodeState]:
     for job in problem.running:
         for replica in job.replicas:
             states[replica.node] = states[replica.node].take(
-                replica.gpus, replica.share_milli, replica.cpu_milli, replica.memory_mib
+                replica.gpus,
+                replica.share_milli,
+                replica.cpu_milli,
+                replica.memory_mib,
+                replica.share_group,
             )
     return states
 

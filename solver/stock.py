@@ -168,7 +168,7 @@ class Stock:
         state = whole = self.states[n]
         if gpus is not None:
             left = tuple(x if g in gpus else 0 for g, x in enumerate(state.gpu_left))
-            state = NodeState(left, state.cpu_left, state.memory_left)
+            state = replace(state, gpu_left=left, layouts=())
         node = self.nodes[n]
         if not fit(node, shape, state):
             return None

@@ -268,7 +268,10 @@ class Ruler:
                     if job.priority == step.level
                 )
             case "preemption_cost":
-                return displaced(problem, plan, step.detail)
+                cost = displaced(problem, plan, step.detail)
+                if step.detail == "cost" and problem.recut_cost_gpu_s:
+                    cost += problem.recut_cost_gpu_s * recut_gpus(problem, plan)
+                return cost
             case "recut":
                 return recut_gpus(problem, plan)
             case "slices":

@@ -10,7 +10,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 
-from solver.judging.devices import check_gpus, check_held, check_links, check_models, check_shares
+from solver.judging.devices import (
+    check_gpus,
+    check_held,
+    check_links,
+    check_models,
+    check_share_groups,
+    check_shares,
+)
 from solver.judging.displaced import check_displaced, check_giving_way
 from solver.judging.faults import Rule, Violation
 from solver.judging.gangs import check_gangs, check_spread, check_start_groups, check_topology
@@ -33,6 +40,7 @@ CHECKS: tuple[Check, ...] = (
     check_gpus,
     check_models,
     check_shares,
+    check_share_groups,
     check_held,
     check_slices,
     check_geometry,

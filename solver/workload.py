@@ -15,6 +15,10 @@ ResourceName = Literal["gpu_milli", "cpu_milli", "memory_mib"]
 RESOURCES: tuple[ResourceName, ...] = ("gpu_milli", "cpu_milli", "memory_mib")
 
 
+ANY_GROUP = "*"
+"""Share group of what stands for shares in general: it goes beside every group."""
+
+
 class LinkRule(StrEnum):
     """What a replica asks of the links between its GPUs."""
 
@@ -71,6 +75,9 @@ class Shape:
         Share of one GPU, in thousandths (1 to 999).
     share_memory_mib
         Share of one GPU said by its memory; how many thousandths that is depends on the GPU.
+    share_group
+        Of a share: only shares of the same group are put on one GPU; those without a group are
+        a group too.
     slices
         Sorted MIG instances with their number, all on one node.
     gpu_models
@@ -82,6 +89,7 @@ class Shape:
     gpus: int = 0
     share_milli: int = 0
     share_memory_mib: int = 0
+    share_group: str = ""
     slices: tuple[tuple[Slice, int], ...] = ()
     cpu_milli: int = 0
     memory_mib: int = 0
@@ -218,7 +226,8 @@ class Job:
 class RunningReplica:
     """One replica in place: the node, the very GPUs, what it holds of each of them.
 
-    `share_milli` is what it holds of its (single) GPU; whole GPUs hold 1000 each.
+    `share_milli` is what it holds of its (single) GPU; whole GPUs hold 1000 each. `share_group`
+    is that of its shape.
     """
 
     node: str
@@ -226,6 +235,7 @@ class RunningReplica:
     share_milli: int = GPU_MILLI
     cpu_milli: int = 0
     memory_mib: int = 0
+    share_group: str = ""
 
     @property
     def gpu_milli(self) -> int:

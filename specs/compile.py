@@ -15,6 +15,7 @@ from specs.occupancy import Occupancy
 from specs.pending import compile_job, job_faults, name_faults
 from specs.queues import compile_queues, queue_faults
 from specs.requests import request_faults, shape_of
+from specs.sharing import job_in_group, share_group
 from specs.slices import slice_faults
 from topology.hardware import canonical_model
 
@@ -72,11 +73,14 @@ def compile_spec(loaded: LoadedSpec) -> CompiledSpec:
             nodes=tuple(machines.nodes.values()),
             queues=compile_queues(loaded),
             running=running,
-            jobs=tuple(compile_job(entry) for entry in spec.jobs),
+            jobs=tuple(
+                job_in_group(compile_job(entry), share_group(spec, entry)) for entry in spec.jobs
+            ),
             objectives=spec.objectives or OBJECTIVES,
             preempt_for=PREEMPT_FOR if spec.preempt_for is None else spec.preempt_for,
             reference_shapes=_reference(loaded),
             most_recut_gpus=spec.mig.limit,
+            recut_cost_gpu_s=spec.mig.cost_gpu_s,
         )
     except ProblemError as error:
         # A safety net: what it finds should have been found above, with its place.

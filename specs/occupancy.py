@@ -14,6 +14,7 @@ from specs.hints import did_you_mean
 from specs.pending import reference_faults_of, work_faults
 from specs.queues import DEFAULT_QUEUE
 from specs.requests import inherited, shape_of
+from specs.sharing import in_group, share_group
 
 if TYPE_CHECKING:
     from specs.errors import SpecFault
@@ -121,7 +122,8 @@ class Occupancy:
             request = self._named_request(request, named, (*at, "gpus"))
             if request is None:
                 return None
-        shape = shape_of(request, planned=False)
+        group = share_group(self.loaded.spec, entry)
+        shape = in_group(shape_of(request, planned=False), group)
         return _Claim(job=entry.job, path=at, node=node, shape=shape, named=named)
 
     def _node(self, name: str, path: Path) -> Node | None:
@@ -194,15 +196,32 @@ class Occupancy:
             elif gpu in named[:place]:
                 self.faults.append(self.loaded.fault(at, "this GPU is listed twice"))
             elif (milli := claim.milli_on(gpu)) is None:
-                rule = f"GPU {gpu} of node {node.name} has too little memory, or it is not known"
+                memory = node.topology.gpu_memory_mib[gpu]
+                has = "unknown memory" if memory is None else f"{memory:,} MiB"
+                rule = (
+                    f"memory beyond the card: GPU {gpu} of node {node.name} has {has}, the share"
+                    f" wants {claim.shape.share_memory_mib:,} MiB"
+                )
                 self.faults.append(self.loaded.fault(at, rule))
             elif self._held[node.name, gpu] + milli > GPU_MILLI:
-                holder = self._holder[node.name, gpu]
-                rule = f"GPU {gpu} of node {node.name} is held by {holder} already"
-                self.faults.append(self.loaded.fault(at, rule, "Give each its own GPU"))
+                self.faults.append(self._overheld(claim, gpu, milli, at))
             else:
                 self._hold(claim, gpu, milli)
         return named
+
+    def _overheld(self, claim: _Claim, gpu: int, milli: int, at: Path) -> SpecFault:
+        """Somebody has the GPU, or so much of it that this share is too much."""
+        where = (claim.node.name, gpu)
+        held, holder = self._held[where], self._holder[where]
+        if held < GPU_MILLI and claim.shape.is_share:
+            rule = (
+                f"shares of GPU {gpu} of node {claim.node.name} add up to"
+                f" {(held + milli) / GPU_MILLI:g}, above one: {held / GPU_MILLI:g} is held"
+                f" already, by {holder} last"
+            )
+            return self.loaded.fault(at, rule, "Lower a share, or list another GPU")
+        rule = f"GPU {gpu} of node {claim.node.name} is held by {holder} already"
+        return self.loaded.fault(at, rule, "Give each its own GPU")
 
     def _hold(self, claim: _Claim, gpu: int, milli: int) -> None:
         self._held[claim.node.name, gpu] += milli
@@ -266,6 +285,7 @@ def _running_job(
                 share_milli=(claim.milli_on(held[0]) or GPU_MILLI) if held else GPU_MILLI,
                 cpu_milli=claim.shape.cpu_milli,
                 memory_mib=claim.shape.memory_mib,
+                share_group=claim.shape.share_group,
             )
             for claim, held in zip(claims, gpus, strict=True)
         ),

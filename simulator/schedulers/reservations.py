@@ -118,10 +118,18 @@ def hold(cluster: Cluster, reservations: Iterable[Reservation]) -> None:
 
 def least(a: NodeState, b: NodeState) -> NodeState:
     """Of each resource the less of two states of a node."""
+    left = list(map(min, a.gpu_left, b.gpu_left))
+    groups = [""] * len(left)
+    for gpu in range(len(left)) if a.groups or b.groups else ():
+        mine, theirs = a.group(gpu), b.group(gpu)
+        groups[gpu] = mine or theirs or ""
+        if mine is not None and theirs is not None and mine != theirs:
+            left[gpu] = 0  # Nobody may be put beside both.
     return NodeState(
-        tuple(map(min, a.gpu_left, b.gpu_left)),
+        tuple(left),
         None if a.cpu_left is None or b.cpu_left is None else min(a.cpu_left, b.cpu_left),
         None
         if a.memory_left is None or b.memory_left is None
         else min(a.memory_left, b.memory_left),
+        groups=tuple(groups) if any(groups) else (),
     )

@@ -14,6 +14,8 @@ interchangeable as far as GPUs go, so these variables do not multiply with the r
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
 
@@ -22,6 +24,8 @@ from ortools.sat.python import cp_model
 from solver.aggregate.classes import interchangeable_gpus
 from solver.cluster import Node
 from solver.cpsat.variables import Variables
+from solver.cpsat.view import PlanView
+from solver.islands import is_fragile, may_leave
 from solver.linear import Expr, weighted
 from solver.slices import Geometry
 from solver.workload import Job, LinkRule, Role, RunningReplica, Shape
@@ -49,6 +53,7 @@ def _gpu_part(shape: Shape) -> Shape:
         gpus=shape.gpus,
         share_milli=shape.share_milli,
         share_memory_mib=shape.share_memory_mib,
+        share_group=shape.share_group,
         gpu_models=shape.gpu_models,
         link=LinkRule.REQUIRED if required else LinkRule.NONE,
     )
@@ -96,9 +101,11 @@ def names_gpus(variables: Variables, node: Node) -> bool:
         shapes = [role.shape for _, role, _ in variables.on_node(node)]
         if not variables.merged or not interchangeable_gpus(node, shapes):
             return True
-    return not is_one_island(node) and any(
-        in_one_island(job) for job, _, _ in variables.on_node(node)
+    apart = not is_one_island(node) or (
+        variables.problem.may_recut
+        and is_fragile(node, node.topology.parts[0], may_leave(node, variables.state(node)))
     )
+    return apart and any(in_one_island(job) for job, _, _ in variables.on_node(node))
 
 
 @dataclass(frozen=True)
@@ -129,6 +136,10 @@ class CutClass:
         return self.gpus[0] in self.node.mig_gpus
 
 
+Loads = Callable[[PlanView], Mapping[int, Counter[DeviceClass]]]
+"""Reads off a plan how many shares of each class are on each GPU (or slot) of a node."""
+
+
 @dataclass(frozen=True)
 class Devices:
     """The GPU variables of a model, filled by the rules that create them."""
@@ -136,6 +147,7 @@ class Devices:
     sets: dict[str, dict[DeviceClass, dict[GpuSet, cp_model.IntVar]]] = field(default_factory=dict)
     shares: dict[str, dict[DeviceClass, dict[int, cp_model.IntVar]]] = field(default_factory=dict)
     open: dict[str, dict[int, cp_model.IntVar]] = field(default_factory=dict)
+    loads: dict[str, Loads] = field(default_factory=dict)
     cuts: dict[str, list[CutClass]] = field(default_factory=dict)
 
     def cut(self, node: Node, gpu: int | None = None) -> list[cp_model.IntVar]:

@@ -81,8 +81,10 @@ class _Hands:
             cls: [gpu for gpu, count in counts.items() for _ in range(value_of(count))]
             for cls, counts in by_class.items()
         }
-        self._idle = list(variables.state(node).idle_gpus)
         self._cuts = devices.cuts.get(node.name, [])
+        may_be_cut = {gpu for cls in self._cuts for gpu in cls.gpus}
+        # Those that can only be whole go first, so that the others are left for instances.
+        self._idle = sorted(variables.state(node).idle_gpus, key=may_be_cut.__contains__)
         self._value_of = value_of
         self._by_name = names_gpus(variables, node)
         self._sets: dict[DeviceClass, list[tuple[int, ...]]] | None = None

@@ -16,6 +16,7 @@ from solver.cpsat.constraints.gpu_sets import add_gpu_sets
 from solver.cpsat.constraints.keep import add_keep
 from solver.cpsat.constraints.limits import add_queue_limits
 from solver.cpsat.constraints.mig import add_mig, add_recut_limit, lost_by_cuts, recut_gpus
+from solver.cpsat.constraints.share_groups import add_share_groups
 from solver.cpsat.constraints.shares import add_shares
 from solver.cpsat.constraints.spread import add_spread
 from solver.cpsat.constraints.start_groups import add_start_groups
@@ -29,7 +30,7 @@ from solver.cpsat.objectives.priority import admitted
 from solver.cpsat.objectives.stranded import stranded_milli
 from solver.cpsat.objectives.topology import excess_groups, lost_bandwidth
 from solver.cpsat.variables import Variables
-from solver.linear import Expr
+from solver.linear import Expr, weighted
 from solver.problem import Problem
 from solver.tiers import Ruler, Step, StepKind
 from solver.workload import RESOURCES
@@ -45,6 +46,7 @@ RULES_ON_COUNTS: tuple[Callable[[Variables], None], ...] = (
 )
 RULES_ON_DEVICES: tuple[Callable[[Variables, Devices], None], ...] = (
     add_shares,
+    add_share_groups,
     add_mig,
     add_gpu_count,
     add_gpu_sets,
@@ -122,7 +124,11 @@ class PlacementModel:
             case "kept":
                 return kept_milli(variables, step.level)
             case "preemption_cost":
-                return displaced(variables, step)
+                cost = displaced(variables, step)
+                each = variables.problem.recut_cost_gpu_s
+                if step.detail == "cost" and each:
+                    cost = weighted([(cost, 1), (recut_gpus(variables, self.devices), each)])
+                return cost
             case "recut":
                 return recut_gpus(variables, self.devices)
             case "slices":

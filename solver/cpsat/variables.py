@@ -71,6 +71,7 @@ class Variables:
         self.x: dict[tuple[RoleKey, str], cp_model.IntVar] = {}
         self.start: dict[str, cp_model.IntVar] = {}
         self._valuations: list[tuple[cp_model.IntVar, Valuation]] = []
+        self._most: dict[int, int] = {}
         self._by_role: dict[RoleKey, list[tuple[Node, cp_model.IntVar]]] = {}
         self._by_node: dict[str, list[tuple[Job, Role, cp_model.IntVar]]] = {}
         self._add_counts()
@@ -79,6 +80,7 @@ class Variables:
         """A new integer variable and how to read its value off a plan."""
         variable = self.model.new_int_var(low, high, name)
         self._valuations.append((variable, value))
+        self._most[variable.index] = high
         return variable
 
     def boolean(self, name: str, value: Valuation) -> cp_model.IntVar:
@@ -119,6 +121,10 @@ class Variables:
     def high_of(self, x: cp_model.IntVar) -> int:
         """Most that a count can be."""
         return self._high_by_index[x.index]
+
+    def most_of(self, variable: cp_model.IntVar) -> int:
+        """Most that an integer variable can be."""
+        return self._most[variable.index]
 
     @cached_property
     def busy_nodes(self) -> tuple[Node, ...]:

@@ -32,7 +32,7 @@ from solver.workload import Job, Role, Shape
 REFUSALS = ("not-ready", "cordoned", "taint", "label")
 """Rules by which a node takes nothing at all of a shape."""
 
-AMOUNTS = ("held", "unhealthy", "cpu", "memory", "model", "link")
+AMOUNTS = ("held", "unhealthy", "cpu", "memory", "model", "link", "share-group")
 """Rules that say, together, how many replicas a node takes."""
 
 LIFTS = {
@@ -40,6 +40,7 @@ LIFTS = {
     "memory": Lift.MEMORY,
     "model": Lift.MODEL,
     "link": Lift.LINK,
+    "share-group": Lift.SHARE_GROUP,
 }
 
 

@@ -156,6 +156,7 @@ def _as_running(problem: Problem, job: Job, places: tuple[Placement, ...]) -> Ru
                 share_milli=p.share_milli,
                 cpu_milli=shapes[p.role].cpu_milli,
                 memory_mib=shapes[p.role].memory_mib,
+                share_group=shapes[p.role].share_group,
             )
             for p in places
         ),

@@ -58,6 +58,10 @@ def _detail(case: Case, rule: str) -> str:
         case "spread":
             assert job.spread is not None
             return f"at most {job.spread.max_per} replicas in one {job.spread.over}"
+        case "share-group":
+            groups = sorted({shape.share_group for shape in shapes if shape.is_share})
+            own = " and ".join(group or "no group" for group in groups)
+            return f"shares a GPU only with shares of {own}"
         case "topology":
             assert job.topology is not None
             return f"all within one {job.topology.within}"

@@ -10,6 +10,7 @@ from typing import TypeVar
 from solver.greedy.board import Board, Seat
 from solver.greedy.regions import Path, Regions
 from solver.greedy.scoring import ANYWHERE, PlacementPolicy, Region
+from solver.islands import parts_now
 from solver.ledger import Ledger
 from solver.problem import Problem
 from solver.solution import Placement, Plan
@@ -117,8 +118,9 @@ class Draft:
         if not self.ledger.allows(job.queue, self.ledger.amounts(role.shape)):
             return False
         home = self._homes.get(job.name) if job.gang else None
-        if home is None and job.gang and (seats := self.seats(job.name)):
-            _, first = seats[0]
+        if (home is None or _in_one_island(job)) and job.gang and (seats := self.seats(job.name)):
+            # With GPUs, if any has some: they say which island it is.
+            first = max((seat for _, seat in seats), key=lambda seat: len(seat.gpus) > 0)
             home = self._regions.around(job, first.node, first.gpus)
         if home is not None:
             return any(self._seat_one(job, role, region) for region in home)
@@ -233,10 +235,28 @@ class Draft:
         if job.spread is not None:
             region = self._spread(job, job.spread, region)
         seat = self.board.find(role.shape, region)
+        while seat is not None and seat.instances and self._tears(seat):
+            nodes = region.nodes if region.nodes is not None else range(len(self.board.nodes))
+            others = tuple(n for n in nodes if n != seat.node)
+            region = Region(others, region.gpus, region.in_order)
+            seat = self.board.find(role.shape, region)
         if seat is None:
             return False
         self.put(job, role, seat)
         return True
+
+    def _tears(self, seat: Seat) -> bool:
+        """Whether its GPUs, once cut, would leave a gang that must share an island in two."""
+        gangs = [
+            {gpu for _, taken in self.seats(name) if taken.node == seat.node for gpu in taken.gpus}
+            for name, job in self.board.problem.job_by_name.items()
+            if name in self._seats and job.gang and _in_one_island(job)
+        ]
+        if not any(gangs):
+            return False
+        state = self.board.state(seat.node).cut(seat.instances)
+        parts = parts_now(self.board.nodes[seat.node], state)
+        return any(gang and not any(gang <= set(part) for part in parts) for gang in gangs)
 
     def _spread(self, job: Job, rule: SpreadRule, region: Region) -> Region:
         """The region without the groups that have their share of the job."""
@@ -279,6 +299,12 @@ class Draft:
 
     def _minimum_milli(self, job: Job) -> int:
         return self._minimum_amounts(job)["gpu_milli"]
+
+
+def _in_one_island(job: Job) -> bool:
+    """Whether the whole job has to be in one NVLink island."""
+    rule = job.topology
+    return rule is not None and rule.required and rule.within == "island"
 
 
 def _distinct(items: list[T]) -> list[T]:

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from solver.cluster import GPU_MILLI
 from solver.greedy.board import Board
 from solver.greedy.scoring import ANYWHERE, Region
+from solver.islands import parts_now
 from solver.workload import Job, SpreadRule
 
 Path = tuple[Region, ...]
@@ -55,11 +56,14 @@ class Regions:
         node without GPUs is an island without GPUs.
         """
         if level not in self._groups:
-            self._groups[level] = tuple(
+            islands = tuple(
                 Region((n,), frozenset(gpus))
                 for n, node in enumerate(self._board.nodes)
-                for gpus in node.topology.parts
+                for gpus in parts_now(node, self._board.state(n))
             )
+            if self._board.problem.may_recut:
+                return islands  # They are others once GPUs are cut.
+            self._groups[level] = islands
         return self._groups[level]
 
     def paths(self, job: Job) -> Iterator[Path]:
@@ -80,7 +84,8 @@ class Regions:
         if rule is None:
             return (ANYWHERE,)
         if rule.within == "island":
-            parts = (frozenset(part) for part in self._board.nodes[n].topology.parts)
+            now = parts_now(self._board.nodes[n], self._board.state(n))
+            parts = (frozenset(part) for part in now)
             home = Region((n,), next((p for p in parts if not gpus or gpus[0] in p), None))
         else:
             home = self.groups(rule.within)[self._group_of[rule.within][n]]

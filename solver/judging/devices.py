@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterator
 
 import networkx as nx
@@ -11,9 +11,7 @@ from solver.cluster import GPU_MILLI
 from solver.judging.faults import Rule, Violation
 from solver.judging.placed import Placed
 from solver.problem import Problem
-from solver.workload import (
-    LinkRule,
-)
+from solver.workload import ANY_GROUP, LinkRule
 
 
 def check_gpus(_problem: Problem, placed: Placed) -> Iterator[Violation]:
@@ -66,6 +64,27 @@ def check_shares(_problem: Problem, placed: Placed) -> Iterator[Violation]:
                 given = start.at.share_milli
                 text = f"{start}: needs {wanted} thousandths of {which} and is given {given}"
                 yield Violation(Rule.SHARE, start.job.name, text)
+
+
+def check_share_groups(problem: Problem, placed: Placed) -> Iterator[Violation]:
+    """What the plan puts on a GPU is of the same share group as all else that is on it."""
+    there: dict[tuple[str, int], set[str]] = defaultdict(set)
+    for job in problem.running:
+        for replica in placed.staying(job):
+            for gpu in replica.gpus:
+                if replica.share_milli < GPU_MILLI:
+                    there[replica.node, gpu].add(replica.share_group)
+    added = set()
+    for start in placed.arrivals:
+        for gpu in start.gpus if start.shape.is_share else ():
+            there[start.node.name, gpu].add(start.shape.share_group)
+            added.add((start.node.name, gpu))
+    for node, gpu in sorted(added):
+        groups = there[node, gpu] - {ANY_GROUP}
+        if len(groups) > 1:
+            shown = ", ".join(group or "no group" for group in sorted(groups))
+            text = f'GPU {gpu} of node "{node}": is shared by {shown}, which may not be'
+            yield Violation(Rule.SHARE_GROUP, node, text)
 
 
 def check_held(problem: Problem, placed: Placed) -> Iterator[Violation]:

@@ -20,6 +20,8 @@ class Rule(StrEnum):
     MODEL = "model"
     SHARE = "share"
     """A share is of one GPU with memory enough, and of the requested size."""
+    SHARE_GROUP = "share-group"
+    """Shares of one GPU are of one group."""
     HELD = "held"
     """What replicas hold of one GPU adds up to one GPU at most."""
     CPU = "cpu"

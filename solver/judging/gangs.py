@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import networkx as nx
 
+from solver.cluster import Node
 from solver.judging.faults import Rule, Violation
 from solver.judging.placed import Placed, Start, listed, role_path
 from solver.problem import Problem
@@ -47,6 +48,7 @@ def check_start_groups(problem: Problem, placed: Placed) -> Iterator[Violation]:
 
 def check_topology(problem: Problem, placed: Placed) -> Iterator[Violation]:
     """A gang that has to be in one group of a level is."""
+    in_mig_mode = _in_mig_mode(problem, placed)
     for name, starts in placed.by_job.items():
         job = problem.job_by_name[name]
         if job.topology is None or not job.topology.required:
@@ -54,14 +56,37 @@ def check_topology(problem: Problem, placed: Placed) -> Iterator[Violation]:
         within = job.topology.within
         # Independent replicas are no gang: each is held to the rule by itself.
         for members in [starts] if job.gang else [[start] for start in starts]:
-            groups = _groups_of(problem, within, members)
+            groups = _groups_of(problem, within, members, in_mig_mode)
             if len(groups) > 1:
                 shown = listed([" / ".join(map(str, group[1:])) for group in sorted(groups)])
                 text = f'job "{name}": wants one {within} and is spread over {len(groups)}: {shown}'
                 yield Violation(Rule.TOPOLOGY, name, text)
 
 
-def _groups_of(problem: Problem, level: str, starts: Sequence[Start]) -> set[tuple[str, ...]]:
+def _in_mig_mode(problem: Problem, placed: Placed) -> dict[str, frozenset[int]]:
+    """By node, the GPUs in MIG mode after the plan: whatever nobody switches back, or cuts now."""
+    found = {node.name: set(node.mig_mode | node.mig_gpus) for node in problem.nodes}
+    for start in placed.arrivals:
+        found[start.node.name].difference_update(set(start.gpus) - start.node.mig_gpus)
+    for start in placed.arrivals:
+        found[start.node.name].update(entry.gpu for entry in start.at.instances)
+    return {name: frozenset(gpus) for name, gpus in found.items() if gpus}
+
+
+def _islands(node: Node, in_mig_mode: frozenset[int]) -> Iterator[set[int]]:
+    """What NVLink joins: a GPU in MIG mode has left its island, whoever it was a bridge for."""
+    links = node.topology.nvlink_graph
+    kept = [gpu for gpu in range(node.n_gpus) if gpu not in in_mig_mode]
+    yield from nx.connected_components(links.subgraph(kept))
+    yield from ({gpu} for gpu in range(node.n_gpus) if gpu not in kept)
+
+
+def _groups_of(
+    problem: Problem,
+    level: str,
+    starts: Sequence[Start],
+    in_mig_mode: Mapping[str, frozenset[int]],
+) -> set[tuple[str, ...]]:
     """Name the groups of a level that replicas are in.
 
     An island is inside a node, so replicas without GPUs count as in an island of their node,
@@ -72,7 +97,7 @@ def _groups_of(problem: Problem, level: str, starts: Sequence[Start]) -> set[tup
     islands = {
         ("island", start.node.name, f"GPUs {sorted(part)}")
         for start in starts
-        for part in nx.connected_components(start.node.topology.nvlink_graph)
+        for part in _islands(start.node, in_mig_mode.get(start.node.name, frozenset()))
         if not part.isdisjoint(start.gpus)
     }
     with_gpus = {node for _, node, _ in islands}

@@ -117,6 +117,7 @@ def _held_shape(node: Node, held: RunningReplica) -> Shape:
     return Shape(
         gpus=0 if share else len(gpus),
         share_milli=share,
+        share_group=held.share_group if share else "",
         cpu_milli=held.cpu_milli,
         memory_mib=held.memory_mib,
     )

@@ -201,7 +201,11 @@ class _Attempt:
                 self.gone.remove(unit)
                 for held in unit.held:
                     self.states[held.node] = self.states[held.node].take(
-                        held.gpus, held.share_milli, held.cpu_milli, held.memory_mib
+                        held.gpus,
+                        held.share_milli,
+                        held.cpu_milli,
+                        held.memory_mib,
+                        held.share_group,
                     )
 
     def _offer(self, node: Node, shape: Shape) -> _Offer | None:
@@ -266,7 +270,10 @@ def _given_back(state: NodeState, held: RunningReplica) -> NodeState:
 
 def _has_room(state: NodeState, held: RunningReplica) -> bool:
     return (
-        all(state.gpu_left[gpu] >= held.share_milli for gpu in held.gpus)
+        all(
+            state.gpu_left[gpu] >= held.share_milli and state.joins(gpu, held.share_group)
+            for gpu in held.gpus
+        )
         and (state.cpu_left is None or state.cpu_left >= held.cpu_milli)
         and (state.memory_left is None or state.memory_left >= held.memory_mib)
     )

@@ -56,6 +56,9 @@ class QueueSpec(StrictModel):
     weight: Count = Field(1, description="Its part of the surplus, relative to its peers")
     quota: AmountsSpec = Field(default_factory=AmountsSpec, description="What it is guaranteed")
     limit: AmountsSpec = Field(default_factory=AmountsSpec, description="What it may use at most")
+    trust: Name | None = Field(
+        None, description="Its trust level, for sharing among: trust; default: that of its parent"
+    )
     demand: AmountsSpec = Field(
         default_factory=AmountsSpec, description="What it wants; default: what runs and waits"
     )
@@ -92,8 +95,22 @@ class MigRulesSpec(StrictModel):
     limit: Count | None = Field(
         None, description="Most GPUs whose geometry or mode one plan changes"
     )
+    cost_gpu_s: Count = Field(
+        0, description="What changing one GPU costs, in GPU-seconds, against stopping running work"
+    )
     demand: tuple[DemandSpec, ...] = Field(
         (), description="Demand that `mig ahead` cuts the free GPUs for"
+    )
+
+
+class SharingSpec(StrictModel):
+    """Who may share a GPU with whom."""
+
+    among: Annotated[Literal["anybody", "queue", "trust"], choice("anybody", "queue", "trust")] = (
+        Field(
+            "anybody",
+            description="Whose shares may be on one GPU: anybody's, a queue's, a trust level's",
+        )
     )
 
 

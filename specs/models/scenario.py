@@ -12,6 +12,7 @@ from specs.models.policy import (
     PreemptFor,
     QueueSpec,
     ReferenceSpec,
+    SharingSpec,
     SolveSpec,
 )
 from specs.models.tenants import TenantSpec
@@ -38,6 +39,9 @@ class ClusterSpec(StrictModel):
     )
     mig: MigRulesSpec = Field(
         default_factory=MigRulesSpec, description="How far a plan may change the MIG geometry"
+    )
+    sharing: SharingSpec = Field(
+        default_factory=SharingSpec, description="Who may share a GPU with whom"
     )
     tenants: tuple[TenantSpec, ...] = Field((), description="Tiers of tenants, for `advise`")
     solve: SolveSpec = Field(default_factory=SolveSpec, description="Limits of the solver")

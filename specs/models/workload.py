@@ -131,6 +131,9 @@ class WorkSpec(RequestSpec):
     across_instances: Flag = Field(
         False, description="Whether a gang may span MIG instances, which NVLink does not join"
     )
+    share_group: Name | None = Field(
+        None, description="Its shares go on a GPU only beside shares of the same group"
+    )
     topology: TopologyRuleSpec | None = Field(None, description="Where the gang belongs together")
     spread: SpreadSpec | None = Field(None, description="How its replicas are kept apart")
     roles: tuple[RoleSpec, ...] = Field((), description="Replicas that differ, one gang together")

@@ -168,3 +168,54 @@ def test_a_tier_that_cannot_be_is_refused(tmp_path, tenant, said):
 
     assert done.code == 3
     assert said in done.err
+
+
+def test_changing_a_gpu_has_a_limit_and_a_price_and_both_are_said(spec):
+    spec.write_text(SPEC + "mig: {limit: 2, cost_gpu_s: 90}\n")
+
+    answer = json.loads(plan(spec, "--output", "json"))
+
+    assert answer["recut"] == {"gpus": 2, "limit": 2, "cost_gpu_s": 90}
+    assert "2 to be changed (at most 2 may be, at 180 GPU-s)" in plan(spec)
+
+
+PRICED = """\
+cluster:
+  nodes:
+    - name: n
+      gpus: 3
+      gpu_model: A100-80GB
+      mig:
+        - {gpu: 0, instances: [{profile: 7g.80gb, start: 0}]}
+running:
+  - {job: dear, replicas: [{node: n, gpus: [1]}], gpus: 1, preemption: {cost_gpu_s: 100}}
+  - {job: cheap, replicas: [{node: n, gpus: [2]}], gpus: 1, preemption: {cost_gpu_s: 70}}
+jobs:
+  - {name: urgent, priority: 9, gpus: 1}
+  - {name: service, priority: 9, mig: {3g.40gb: 1}}
+"""
+
+
+@pytest.mark.parametrize(("price", "cost"), [(0, 70), (25, 95)])
+def test_the_price_is_part_of_what_a_plan_costs(spec, price, cost):
+    spec.write_text(PRICED + f"mig: {{cost_gpu_s: {price}}}\n")
+
+    done = unstrand("solve", spec, "--workers", 1, "--output", "json")
+
+    answer = json.loads(done.out)
+    assert answer["status"] == "optimal"
+    terms = {(t["name"], t["step"]): t["value"] for t in answer["objectives"]}
+    assert terms["preemption_cost", "cost"] == cost
+    assert [eviction["job"] for eviction in answer["evictions"]] == ["cheap"]
+
+
+def test_one_slot_that_is_left_is_one_slot(spec):
+    spec.write_text(
+        "cluster: {nodes: [{name: n, gpus: 1, gpu_model: A30}]}\n"
+        "jobs: [{name: most, priority: 1, gang: false, replicas: 3, mig: {1g.6gb: 1}},"
+        " {name: half, mig: {2g.12gb: 1}}]\n"
+    )
+
+    (waits,) = json.loads(plan(spec, "--output", "json"))["pending"]
+
+    assert waits["text"].endswith("1 memory slot is free, but not where such slices begin")

@@ -16,6 +16,7 @@ SECTIONS = {
     "`queues`": ["QueueSpec"],
     "`jobs`": ["JobSpec"],
     "`mig`": ["MigRulesSpec"],
+    "`sharing`": ["SharingSpec"],
     "`tenants`": ["TenantSpec"],
     "`solve`": ["SolveSpec"],
 }

@@ -2,7 +2,7 @@
 
 import pytest
 
-from solver.fleet import Item, best_fleet, layout_of, scenarios, static_fleets
+from solver.fleet import Item, best_fleet, held_out, layout_of, scenarios, static_fleets
 from solver.workload import Slice
 from topology.mig.layouts import fits
 from topology.mig.tables import mig_table
@@ -81,3 +81,19 @@ def test_one_geometry_has_to_do_for_all_scenarios():
 
     assert sum(n for _, layouts in plan.geometry for _, n in layouts) == 4
     assert plan.admitted_ratio <= plan.bound_ratio <= 1
+
+
+def test_a_fleet_is_judged_in_scenarios_that_it_was_not_planned_for():
+    varied = (
+        item("small", "1g.10gb", count=30, variation_ratio=0.5),
+        item("large", "3g.40gb", count=8, weight=3, variation_ratio=0.5),
+    )
+    planned = best_fleet({H100: 8}, varied, workers=1, draws=3, seed=1)
+
+    again = held_out(planned, {H100: 8}, varied, workers=1, draws=3, seed=1)
+    anew = held_out(planned, {H100: 8}, varied, workers=1, draws=3, seed=2)
+    best = best_fleet({H100: 8}, varied, workers=1, draws=3, seed=2)
+
+    assert again.geometry == anew.geometry == planned.geometry
+    assert again.admitted_ratio == planned.admitted_ratio
+    assert anew.admitted_ratio <= best.admitted_ratio

@@ -99,3 +99,55 @@ def test_a_gang_may_say_that_it_spans_instances(tmp_path):
     rest = "jobs: [{name: j, replicas: 2, across_instances: true, mig: {1g.10gb: 1}}]"
 
     assert compiled(tmp_path, H100, rest).problem.jobs[0].min_replicas == 2
+
+
+def on_gpu_0(name, request):
+    return f"{{job: {name}, {request}, replicas: [{{node: n, gpus: [0]}}]}}"
+
+
+@pytest.mark.parametrize(
+    ("running", "said"),
+    [
+        (
+            [on_gpu_0("a", "gpus: 0.6"), on_gpu_0("b", "gpus: 0.5")],
+            "shares of GPU 0 of node n add up to 1.1, above one: 0.6 is held already, by a last",
+        ),
+        (
+            [on_gpu_0("a", "gpu_memory: 100Gi")],
+            "memory beyond the card: GPU 0 of node n has 81,559 MiB, the share wants 102,400 MiB",
+        ),
+        ([on_gpu_0("a", "gpus: 1"), on_gpu_0("b", "gpus: 0.5")], "is held by a already"),
+    ],
+)
+def test_shares_above_one_and_memory_beyond_the_card_are_said_with_amounts(tmp_path, running, said):
+    assert said in refusal(tmp_path, H100, f"running: [{', '.join(running)}]")
+
+
+def test_a_tenth_and_nine_tenths_are_one_gpu(tmp_path):
+    running = [on_gpu_0("a", "gpus: 0.1"), on_gpu_0("b", "gpus: 0.9")]
+
+    jobs = compiled(tmp_path, H100, f"running: [{', '.join(running)}]").problem.running
+
+    assert sum(replica.gpu_milli for job in jobs for replica in job.replicas) == 1000
+
+
+@pytest.mark.parametrize(
+    ("sharing", "groups"),
+    [
+        ("anybody", ["", "", "group mine"]),
+        ("queue", ["queue a", "queue b", "group mine"]),
+        ("trust", ["trust inside", "", "group mine"]),
+    ],
+)
+def test_who_shares_with_whom_is_said_by_queue_by_trust_or_by_the_job(tmp_path, sharing, groups):
+    rest = (
+        f"sharing: {{among: {sharing}}}\n"
+        "queues: [{name: top, trust: inside}, {name: a, parent: top}, {name: b}]\n"
+        "jobs: [{name: x, queue: a, gpus: 0.5}, {name: y, queue: b, gpus: 0.5},"
+        " {name: z, queue: b, gpus: 0.5, share_group: mine}, {name: w, queue: a, gpus: 1}]\n"
+    )
+
+    *shares, whole = compiled(tmp_path, H100, rest).problem.jobs
+
+    assert [job.roles[0].shape.share_group for job in shares] == groups
+    assert whole.roles[0].shape.share_group == ""

@@ -55,6 +55,7 @@ def _add_node(
     devices.open[node.name] = {
         gpu: variables.boolean(f"open[{node.name}:{gpu}]", slots.opened(gpu)) for gpu in idle
     }
+    devices.loads[node.name] = slots.loads
     by_class = devices.shares.setdefault(node.name, {})
     for cls, counts in wanted.items():
         by_class[cls] = {
@@ -84,6 +85,8 @@ def _add_node(
 def _most(
     node: Node, state: NodeState, cls: DeviceClass, gpu: int, held: Counter[int] | None
 ) -> int:
+    if not state.joins(gpu, cls.shape.share_group):
+        return 0
     room = state.gpu_left[gpu] // share_milli_on(node, cls.shape, gpu)
     return room if held is None else min(room, held[gpu])
 
@@ -106,12 +109,13 @@ class _Slots:
         self.idle = idle
 
     def count(self, cls: DeviceClass, slot: int) -> Valuation:
-        return lambda view: self._loads(view)[slot][cls]
+        return lambda view: self.loads(view)[slot][cls]
 
     def opened(self, slot: int) -> Valuation:
-        return lambda view: int(self._loads(view)[slot].total() > 0)
+        return lambda view: int(self.loads(view)[slot].total() > 0)
 
-    def _loads(self, view: PlanView) -> dict[int, Counter[DeviceClass]]:
+    def loads(self, view: PlanView) -> dict[int, Counter[DeviceClass]]:
+        """Shares of each class by slot."""
         return view.remember(("loads", self._node.name), lambda: self._read(view))
 
     def _read(self, view: PlanView) -> dict[int, Counter[DeviceClass]]:

@@ -13,10 +13,13 @@ Creates ``inside``. As a reason users see it as ``no-domain-big-enough``.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from solver.cluster import Node
 from solver.cpsat.devices import Devices, device_class, in_one_island, names_gpus
 from solver.cpsat.variables import Valuation, Variables
 from solver.cpsat.view import PlanView
+from solver.islands import is_fragile, may_leave, parts_without, remainders
 from solver.linear import Expr, total, weighted
 from solver.workload import Job
 from topology.scoring import GpuSet
@@ -66,13 +69,17 @@ def _add_islands(variables: Variables, devices: Devices, job: Job) -> None:
         if not any(other.name == job.name for other, _, _ in variables.on_node(node)):
             continue
         named = names_gpus(variables, node)
-        for island in node.topology.parts if named else (tuple(range(node.n_gpus)),):
+        islands: dict[GpuSet, Expr] = {}
+        choices = _choices(variables, node) if named else (tuple(range(node.n_gpus)),)
+        for island in choices:
             name = f"inside[{job.name},{node.name}:{island}]"
-            chosen = variables.boolean(name, _in_island(job, node, island))
+            chosen = variables.boolean(name, _in_island(job, node, choices, island))
             inside.append(chosen)
             by_node.setdefault(node.name, []).append(chosen)
-            if named:
-                _only_inside(variables, devices, job, node, island, chosen)
+            islands[island] = chosen
+        if named:
+            _only_inside(variables, devices, job, node, islands)
+            _only_whole(variables, devices, node, islands)
     for role in job.roles:
         for node, x in variables.counts(job, role):
             here = total(by_node[node.name])
@@ -81,29 +88,73 @@ def _add_islands(variables: Variables, devices: Devices, job: Job) -> None:
     variables.require(weighted([(total(inside), 1), (variables.start[job.name], -1)]), 0, 0)
 
 
+def _choices(variables: Variables, node: Node) -> tuple[GpuSet, ...]:
+    """The islands that a node may have after the plan.
+
+    One that cuts could tear apart is there with all that may be left of it; an empty one is for
+    gangs without GPUs where all GPUs may be cut.
+    """
+    if not variables.problem.may_recut:
+        return node.topology.parts
+    leaving = may_leave(node, variables.state(node))
+    found: list[GpuSet] = []
+    for part in node.topology.parts:
+        found += remainders(node, part, leaving) if is_fragile(node, part, leaving) else [part]
+    return (*found, ()) if len(found) > len(node.topology.parts) else tuple(found)
+
+
 def _only_inside(
-    variables: Variables, devices: Devices, job: Job, node: Node, island: GpuSet, chosen: Expr
+    variables: Variables,
+    devices: Devices,
+    job: Job,
+    node: Node,
+    islands: Mapping[GpuSet, Expr],
 ) -> None:
-    """GPUs of the island go to this gang only if it is the gang's island."""
+    """GPUs go to this gang only if they are in the gang's island."""
     classes = {device_class(job, role) for role in job.roles if role.shape.wants_gpu}
     for cls in classes:
         for gpus, y in devices.sets.get(node.name, {}).get(cls, {}).items():
-            if gpus[0] in island:
-                variables.require(weighted([(y, 1), (chosen, -1)]), None, 0)
+            around = [(inside, -1) for part, inside in islands.items() if set(gpus) <= set(part)]
+            variables.require(weighted([(y, 1), *around]), None, 0)
         for gpu, count in devices.shares.get(node.name, {}).get(cls, {}).items():
-            if gpu in island:
-                most = job.replicas
-                variables.require(weighted([(count, 1), (chosen, -most)]), None, 0)
+            most = job.replicas
+            around = [(inside, -most) for part, inside in islands.items() if gpu in part]
+            variables.require(weighted([(count, 1), *around]), None, 0)
 
 
-def _in_island(job: Job, node: Node, island: GpuSet) -> Valuation:
+def _only_whole(
+    variables: Variables, devices: Devices, node: Node, islands: Mapping[GpuSet, Expr]
+) -> None:
+    """No GPU of an island that a cut would tear is in MIG mode while a gang is in it."""
+    if set(islands) == set(node.topology.parts):
+        return
+    leaving = may_leave(node, variables.state(node))
+    for gpu in leaving:
+        inside = [(chosen, 1) for part, chosen in islands.items() if gpu in part]
+        cut = [(y, 1) for y in devices.cut(node, gpu)]
+        if gpu in node.switchable_gpus:
+            opened = devices.open.get(node.name, {}).get(gpu)
+            whole = [(y, -1) for y in devices.taking(node, gpu)]
+            whole += [] if opened is None else [(opened, -1)]
+            variables.require(weighted([*inside, *whole]), None, 0)
+        variables.require(weighted([*inside, *cut]), None, 1)
+
+
+def _in_island(job: Job, node: Node, choices: tuple[GpuSet, ...], island: GpuSet) -> Valuation:
     def chosen(view: PlanView) -> int:
         places = view.plan.by_job.get(job.name, ())
         if not places or {p.node for p in places} != {node.name}:
             return 0
         used = {gpu for p in places for gpu in p.gpus}
-        if not used:  # CPU-only: any island of the node will do, so take the first
-            return int(island == node.topology.parts[0] or len(island) == node.n_gpus)
-        return int(used <= set(island))
+        return int(island == view.remember(("island", job.name), lambda: home(view, used)))
+
+    def home(view: PlanView, used: set[int]) -> GpuSet:
+        if not used:  # CPU-only: any island of the node will do, so take one that is always there
+            return () if () in choices else choices[0]
+        whole = {gpu for p in view.on(node.name) for gpu in p.gpus}
+        gone = {*view.instances(node.name), *(node.switchable_gpus - whole)}
+        left = next(part for part in parts_without(node, gone) if used <= set(part))
+        around = (part for part in choices if set(left) <= set(part))
+        return left if left in choices else next(around)
 
     return chosen

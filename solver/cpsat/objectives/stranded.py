@@ -62,6 +62,7 @@ def _shapes_on(variables: Variables, node: Node) -> dict[Shape, int]:
                 gpus=strict.gpus,
                 share_milli=strict.share_milli,
                 share_memory_mib=strict.share_memory_mib,
+                share_group=strict.share_group,
                 cpu_milli=0 if cpu_free else strict.cpu_milli,
                 memory_mib=0 if memory_free else strict.memory_mib,
                 gpu_models=strict.gpu_models,
