@@ -32,6 +32,9 @@ from solver.tiers import Ruler, Step
 QUICK_PART, QUICK_S = 0.15, 0.3
 """Part of a step's time, and seconds, that the quick search may use before the thorough one."""
 
+FIRM_PART = 0.4
+"""Part of a step's time for one worker, where what starts is counted in pools."""
+
 BUILD_S_PER_COUNT, BUILD_S_PER_SHARE = 25e-6, 120e-6
 """Seconds that building takes per role and node, and per size of share and GPU.
 
@@ -189,7 +192,7 @@ class _Run:
         patterns = self._patterns(place, step)
         if patterns is not None:
             self._learn(place, step, patterns, patterns.glance)
-        for effort in Effort:
+        for effort in (Effort.QUICK, Effort.THOROUGH):
             if not self._open(place) or self._time_left() <= 0:
                 return
             self._reach(place)
@@ -206,7 +209,7 @@ class _Run:
         self._keep_earlier(self._pools, self._pools_kept, place)
         self._build_s += time.monotonic() - began
         fits = True
-        for effort in Effort:
+        for effort in (Effort.FIRM, Effort.THOROUGH):
             if not fits or not self._open(place) or self._time_left() <= 0:
                 break
             fits = self._search_pools(self._pools, place, step, self._limits(place, effort))
@@ -319,10 +322,13 @@ class _Run:
         share = 0.5 if others else 1.0
         time_s = self._time_left() * share
         deterministic = self._deterministic_left
+        parts = {Effort.QUICK: QUICK_PART, Effort.FIRM: FIRM_PART}
         if deterministic is not None:  # the clock must not decide how far a search gets
-            deterministic *= share * (QUICK_PART if effort is Effort.QUICK else 1.0)
+            deterministic *= share * parts.get(effort, 1.0)
         elif effort is Effort.QUICK:
             time_s = min(time_s * QUICK_PART, QUICK_S)
+        elif effort is Effort.FIRM:
+            time_s *= FIRM_PART
         return SearchLimits(
             effort=effort,
             time_s=time_s,

@@ -14,7 +14,7 @@ and nothing but GPUs runs out, the converse holds too (`solver.aggregate.classes
 
 Strengthening, for work that stays with g GPUs per replica, h of them on the node, f GPUs there::
 
-    blocks[n, s] + sum (g // s) * x <= f // s
+    blocks[n, s] + sum(g // s) * x <= f // s
     h * blocks[n, s] + (f // s - (f - g) // s) * x <= h * (f // s)
 """
 
@@ -90,9 +90,7 @@ class PooledVariables(Variables):
         shape = role.shape
         return fit(node, shape, self.states[node.name]) if hosts(node, shape) else 0
 
-    def _add_pooled(
-        self, job: Job, role: Role, key: RoleKey, pool: NodeClass, high: int
-    ) -> None:
+    def _add_pooled(self, job: Job, role: Role, key: RoleKey, pool: NodeClass, high: int) -> None:
         names = [node.name for node in pool.nodes]
         self._add_count(
             job,
