@@ -53,14 +53,14 @@ def takes(model: StepExpressions, ruler: Ruler, plan: Plan) -> bool:
     return solver.solve(model.variables.model) in (cp_model.OPTIMAL, cp_model.FEASIBLE)
 
 
-@settings(max_examples=10, suppress_health_check=list(HealthCheck), deadline=None)
+@settings(max_examples=4, suppress_health_check=list(HealthCheck), deadline=None)
 @given(crowded_problems().map(anywhere))
 def test_pools_lose_no_plan_that_the_model_of_named_nodes_takes(problem):
     question = lifted(problem)
     ruler = Ruler(question.question)
     movable = {job.name for job in question.jobs}
     try:
-        plans = list(islice(Enumeration(problem), 500))
+        plans = list(islice(Enumeration(problem, patience=1_500), 500))
     except TooManyPlansError:
         assume(False)
     plans = [plan for plan in plans if plan.displaced.keys() <= movable]
@@ -70,12 +70,12 @@ def test_pools_lose_no_plan_that_the_model_of_named_nodes_takes(problem):
             assert takes(PooledModel(question.question, ruler), ruler, up), plan
 
 
-@settings(max_examples=10, suppress_health_check=list(HealthCheck), deadline=None)
+@settings(max_examples=4, suppress_health_check=list(HealthCheck), deadline=None)
 @given(crowded_problems().map(anywhere))
 def test_what_pools_decide_is_the_best_of_all_plans(problem):
     lifted(problem)
     try:
-        best = best_values(problem)
+        best = best_values(problem, patience=1_500)
     except TooManyPlansError:
         assume(False)
 
