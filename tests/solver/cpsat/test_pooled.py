@@ -45,8 +45,6 @@ def takes(model: StepExpressions, ruler: Ruler, plan: Plan) -> bool:
         if decides(step):
             model.keep(step, ruler.value(step, plan))
     model.variables.hint(plan)
-    proto = model.variables.model.proto
-    assert sorted(proto.solution_hint.vars) == list(range(len(proto.variables)))
     solver = cp_model.CpSolver()
     solver.parameters.fix_variables_to_their_hinted_value = True
     solver.parameters.num_workers = 1
