@@ -30,6 +30,9 @@ DIRECT_COUNTS = 300_000
 GIVE_WAY_PART = 0.25
 """Part of the time limit that looking for victims may take after the packed model is done."""
 
+LITTLE_PART = 0.1
+"""The same before a search that needs no good plan to begin with."""
+
 GREEDY_SEATS = 2_000_000
 """Replicas times nodes up to which all greedy baselines together take a few seconds."""
 
@@ -151,13 +154,16 @@ def _with_running_work(
     start: Plan,
 ) -> _Found:
     """The question to search, with the running work in it that may give way, and a first answer."""
+    from solver.cpsat.pooled import applies as pools_apply
+
     running = candidates(problem, incumbent)
     if not running:
         return _Found(Improved.nothing(incumbent), ruler)
     lifted = lift(problem, running)
     if set(start.displaced) <= {job.name for job in running}:
         incumbent = max(incumbent, start, key=ruler.key)
-    incumbent = make_way(problem, ruler, incumbent, _half_over(began, options))
+    part = LITTLE_PART if pools_apply(lifted.question) else 0.5
+    incumbent = make_way(problem, ruler, incumbent, _is_over(began, part * options.time_limit_s))
     above = Ruler(lifted.question, entitled=ruler.entitled)
     return _Found(Improved.nothing(lifted.up(incumbent)), above, lifted)
 
@@ -224,8 +230,8 @@ def _search_aggregated(
     )
 
 
-def _half_over(began: float, options: SolveOptions) -> Callable[[], bool]:
-    return lambda: time.monotonic() - began > options.time_limit_s / 2
+def _is_over(began: float, time_s: float) -> Callable[[], bool]:
+    return lambda: time.monotonic() - began > time_s
 
 
 def _undisturbed(plan: Plan) -> Plan:

@@ -15,8 +15,9 @@ from functools import partial
 from solver.aggregate.bound import Kept
 from solver.aggregate.bound import applies as patterns_apply
 from solver.aggregate.search import PatternSearch
+from solver.cpsat import pooled
 from solver.cpsat.extract import extract_plan
-from solver.cpsat.model import LOOKS_AT_NODES, PlacementModel
+from solver.cpsat.model import LOOKS_AT_NODES, PlacementModel, StepExpressions
 from solver.cpsat.variables import BuildTimeoutError
 from solver.interrupts import held
 from solver.linear import NumbersTooLargeError
@@ -24,12 +25,15 @@ from solver.options import SolveOptions
 from solver.problem import Problem
 from solver.progress import Progress, ProgressListener
 from solver.result import Improved
-from solver.search import Effort, ModelError, SearchLimits, search
+from solver.search import Effort, ModelError, Outcome, SearchLimits, search
 from solver.solution import Plan
 from solver.tiers import Ruler, Step
 
 QUICK_PART, QUICK_S = 0.15, 0.3
 """Part of a step's time, and seconds, that the quick search may use before the thorough one."""
+
+FIRM_PART = 0.4
+"""Part of a step's time for one worker, where what starts is counted in pools."""
 
 BUILD_S_PER_COUNT, BUILD_S_PER_SHARE = 25e-6, 120e-6
 """Seconds that building takes per role and node, and per size of share and GPU.
@@ -88,6 +92,9 @@ class _Run:
         self._in_question = len(problem.pending) < len(problem.jobs)
         self._named = False  # whether the model knows every node, or only classes of them
         self._kept: dict[int, int] = {}  # place of a step to the value that the model keeps
+        self._pools: pooled.PooledModel | None = None
+        self._pools_apply = pooled.applies(problem)
+        self._pools_kept: dict[int, int] = {}
         self._build_s = 0.0
         self._solve_s = 0.0
         self._deterministic_left = options.deterministic_limit
@@ -166,26 +173,62 @@ class _Run:
                 )
                 self._named = named
                 self._kept = {}
-            for earlier in range(place):
-                if self._kept.get(earlier) != self._values[earlier]:
-                    self._model.keep(self._ruler.steps[earlier], self._values[earlier])
-                    self._kept[earlier] = self._values[earlier]
-            self._model.expression(self._ruler.steps[place])
+            self._keep_earlier(self._model, self._kept, place)
         finally:
             self._build_s += time.monotonic() - began
 
+    def _keep_earlier(self, model: StepExpressions, kept: dict[int, int], place: int) -> None:
+        """Have all steps before `place` keep their value in a model, and know that of `place`."""
+        for earlier in range(place):
+            if kept.get(earlier) != self._values[earlier]:
+                model.keep(self._ruler.steps[earlier], self._values[earlier])
+                kept[earlier] = self._values[earlier]
+        model.expression(self._ruler.steps[place])
+
     def _improve_step(self, place: int, step: Step) -> None:
         """Cheap ways first, each only while the step is open."""
+        if self._pools_apply and pooled.decides(step) and self._improve_pooled(place, step):
+            return
         patterns = self._patterns(place, step)
         if patterns is not None:
             self._learn(place, step, patterns, patterns.glance)
-        for effort in Effort:
+        for effort in (Effort.QUICK, Effort.THOROUGH):
             if not self._open(place) or self._time_left() <= 0:
                 return
             self._reach(place)
             self._search_once(place, step, self._limits(place, effort))
             if patterns is not None and effort is Effort.QUICK and self._open(place):
                 self._learn(place, step, patterns, partial(patterns.look, self._plan))
+
+    def _improve_pooled(self, place: int, step: Step) -> bool:
+        """Search with what starts counted in pools; False where only named nodes can tell more."""
+        began = time.monotonic()
+        if self._pools is None:
+            self._pools = pooled.PooledModel(self._problem, self._ruler)
+            self._pools_kept = {}
+        self._keep_earlier(self._pools, self._pools_kept, place)
+        self._build_s += time.monotonic() - began
+        fits = True
+        for effort in (Effort.FIRM, Effort.THOROUGH):
+            if not fits or not self._open(place) or self._time_left() <= 0:
+                break
+            fits = self._search_pools(self._pools, place, step, self._limits(place, effort))
+        return fits
+
+    def _search_pools(
+        self, model: pooled.PooledModel, place: int, step: Step, limits: SearchLimits
+    ) -> bool:
+        """One search; False where a better plan was counted and no nodes were found for it."""
+        outcome = self._run(model, step, limits)
+        with held():
+            self._take_bound(place, step, outcome.bound)
+            plan = model.named(outcome.value_of) if outcome.found else None
+            if plan is not None:
+                self._adopt(place, plan)
+        self._check(place, step)
+        if outcome.interrupted:
+            raise KeyboardInterrupt
+        return plan is not None or not outcome.found
 
     def _patterns(self, place: int, step: Step) -> PatternSearch | None:
         """Whole-node patterns for a step that looks at nodes one by one."""
@@ -221,12 +264,21 @@ class _Run:
     def _search_once(self, place: int, step: Step, limits: SearchLimits) -> None:
         assert self._model is not None
         model = self._model
+        outcome = self._run(model, step, limits)
+        with held():
+            self._take_bound(place, step, outcome.bound)
+            if outcome.found:
+                self._adopt(place, extract_plan(model.variables, model.devices, outcome.value_of))
+        self._check(place, step)
+        if outcome.interrupted:
+            raise KeyboardInterrupt
+
+    def _run(self, model: StepExpressions, step: Step, limits: SearchLimits) -> Outcome:
         model.variables.hint(self._plan)
-        expression = model.expression(step)
         began = time.monotonic()
         outcome = search(
             model.variables.model,
-            expression,
+            model.expression(step),
             step.sense,
             limits,
             self._tell(step) if self._listener else None,
@@ -234,17 +286,14 @@ class _Run:
         self._solve_s += time.monotonic() - began
         if self._deterministic_left is not None:
             self._deterministic_left -= outcome.deterministic_time
-        with held():
-            self._take_bound(place, step, outcome.bound)
-            if outcome.found:
-                self._adopt(place, extract_plan(model.variables, model.devices, outcome.value_of))
+        return outcome
+
+    def _check(self, place: int, step: Step) -> None:
         if step.better(self._values[place], self._bounds[place]):
             raise ModelError(
                 f"step {_name(step)}: a plan is worth {self._values[place]}, "
                 f"beyond the proved bound {self._bounds[place]}"
             )
-        if outcome.interrupted:
-            raise KeyboardInterrupt
 
     def _take_bound(self, place: int, step: Step, bound: int | None) -> None:
         if bound is not None and step.better(self._bounds[place], bound):
@@ -264,6 +313,7 @@ class _Run:
             if step.better(before[earlier], self._values[earlier]):
                 self._bounds[earlier + 1 :] = self._limits_of_all[earlier + 1 :]
                 self._model = None
+                self._pools = None
                 return
 
     def _limits(self, place: int, effort: Effort) -> SearchLimits:
@@ -272,10 +322,13 @@ class _Run:
         share = 0.5 if others else 1.0
         time_s = self._time_left() * share
         deterministic = self._deterministic_left
+        parts = {Effort.QUICK: QUICK_PART, Effort.FIRM: FIRM_PART}
         if deterministic is not None:  # the clock must not decide how far a search gets
-            deterministic *= share * (QUICK_PART if effort is Effort.QUICK else 1.0)
+            deterministic *= share * parts.get(effort, 1.0)
         elif effort is Effort.QUICK:
             time_s = min(time_s * QUICK_PART, QUICK_S)
+        elif effort is Effort.FIRM:
+            time_s *= FIRM_PART
         return SearchLimits(
             effort=effort,
             time_s=time_s,

@@ -61,35 +61,12 @@ LOOKS_AT_NODES: frozenset[StepKind] = frozenset(
 """Steps whose value depends on which of several interchangeable nodes a replica is on."""
 
 
-class PlacementModel:
-    """Variables and rules of one problem, and the expression of every step.
+class StepExpressions:
+    """What a plan is worth in each step, over the variables of a model; made when asked for."""
 
-    Parameters
-    ----------
-    merge
-        Count over classes of interchangeable nodes; good for steps that do not look at nodes one
-        by one (`LOOKS_AT_NODES`).
-
-    Raises
-    ------
-    BuildTimeoutError
-        `check_time` found that the time for building is up.
-    """
-
-    def __init__(
-        self,
-        problem: Problem,
-        ruler: Ruler,
-        check_time: Callable[[], None],
-        *,
-        merge: bool = False,
-    ) -> None:
-        self.variables = Variables(problem, check_time, merge=merge)
+    def __init__(self, variables: Variables, ruler: Ruler) -> None:
+        self.variables = variables
         self.devices = Devices()
-        for rule in RULES_ON_COUNTS:
-            rule(self.variables)
-        for device_rule in RULES_ON_DEVICES:
-            device_rule(self.variables, self.devices)
         self._shares = FairShares(self.variables, ruler.entitled)
         self._expressions: dict[Step, Expr] = {}
 
@@ -133,3 +110,33 @@ class PlacementModel:
                 return recut_gpus(variables, self.devices)
             case "slices":
                 return lost_by_cuts(variables, self.devices)
+
+
+class PlacementModel(StepExpressions):
+    """Variables and rules of one problem, and the expression of every step.
+
+    Parameters
+    ----------
+    merge
+        Count over classes of interchangeable nodes; good for steps that do not look at nodes one
+        by one (`LOOKS_AT_NODES`).
+
+    Raises
+    ------
+    BuildTimeoutError
+        `check_time` found that the time for building is up.
+    """
+
+    def __init__(
+        self,
+        problem: Problem,
+        ruler: Ruler,
+        check_time: Callable[[], None],
+        *,
+        merge: bool = False,
+    ) -> None:
+        super().__init__(Variables(problem, check_time, merge=merge), ruler)
+        for rule in RULES_ON_COUNTS:
+            rule(self.variables)
+        for device_rule in RULES_ON_DEVICES:
+            device_rule(self.variables, self.devices)

@@ -74,6 +74,8 @@ class Variables:
         self._most: dict[int, int] = {}
         self._by_role: dict[RoleKey, list[tuple[Node, cp_model.IntVar]]] = {}
         self._by_node: dict[str, list[tuple[Job, Role, cp_model.IntVar]]] = {}
+        self._highs: dict[tuple[RoleKey, str], int] = {}
+        self._high_by_index: dict[int, int] = {}
         self._add_counts()
 
     def integer(self, name: str, low: int, high: int, value: Valuation) -> cp_model.IntVar:
@@ -157,8 +159,6 @@ class Variables:
         return max(0, held - left)
 
     def _add_counts(self) -> None:
-        self._highs: dict[tuple[RoleKey, str], int] = {}
-        self._high_by_index: dict[int, int] = {}
         rooms = startable(self.problem)
         for job, role in self.problem.roles():
             key = RoleKey(job.name, role.name)
@@ -174,6 +174,9 @@ class Variables:
                     high = min(role.replicas, room)
                     if high > 0:
                         self._add_count(job, role, key, node, high)
+        self._add_starts()
+
+    def _add_starts(self) -> None:
         for job in self.problem.jobs:
             if job.gang:
                 self.start[job.name] = self.boolean(f"start[{job.name}]", _starts(job.name))
@@ -185,10 +188,21 @@ class Variables:
             if there[node.name]:
                 self._add_count(job, role, key, node, there[node.name])
 
-    def _add_count(self, job: Job, role: Role, key: RoleKey, node: Node, high: int) -> None:
+    def _add_count(
+        self,
+        job: Job,
+        role: Role,
+        key: RoleKey,
+        node: Node,
+        high: int,
+        value: Valuation | None = None,
+    ) -> None:
         place = (key, node.name)
         variable = self.integer(
-            f"x[{key.job}/{key.role},{node.name}]", 0, high, lambda view: view.count.get(place, 0)
+            f"x[{key.job}/{key.role},{node.name}]",
+            0,
+            high,
+            value or (lambda view: view.count.get(place, 0)),
         )
         self.x[place] = variable
         self._highs[place] = high

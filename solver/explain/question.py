@@ -7,6 +7,7 @@ not be touched. Partners that start together with the job are part of the questi
 from __future__ import annotations
 
 import time
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
@@ -20,7 +21,7 @@ from solver.reasons import rank, waiting_part
 from solver.search import decide
 from solver.solution import Placement, Plan
 from solver.tiers import Ruler
-from solver.workload import Job, Preemption, RunningJob, RunningReplica
+from solver.workload import Job, Preemption, Role, RunningJob, RunningReplica
 
 REARRANGED = 2_000
 """Counts (of replicas by role and node) up to which jobs that come before may move."""
@@ -37,8 +38,9 @@ class Case:
 
     `question` is the job alone against what the plan leaves. Fixes are sought against `claim`,
     in which jobs that come after it have no place yet, and those that come before start elsewhere
-    if need be: what they have is only a plan. `ends_at_s` is the moment (`time.monotonic`) by which
-    an answer is wanted.
+    if need be: what they have is only a plan. `passed_over` says that it would fit like that, but
+    the plan weighs others more; then all that start are in `claim`, and only a whole solve can tell
+    what helps. `ends_at_s` is the moment (`time.monotonic`) by which an answer is wanted.
     """
 
     problem: Problem
@@ -46,6 +48,7 @@ class Case:
     job: Job
     question: Problem
     claim: Problem
+    passed_over: bool
     ends_at_s: float
 
     @property
@@ -65,9 +68,10 @@ def case_of(problem: Problem, plan: Plan, name: str, time_s: float) -> Case:
     ends_at_s = time.monotonic() + time_s
     question = focused(problem, plan, job)
     claim = _claim(problem, before(problem, plan, job), job)
-    if places_for(claim) is not None:
-        claim = question  # the plan had its reasons to pass the job over
-    return Case(problem, plan, job, question, claim, ends_at_s)
+    passed_over = places_for(claim) is not None
+    if passed_over:
+        claim = _claim(problem, plan, job)
+    return Case(problem, plan, job, question, claim, passed_over, ends_at_s)
 
 
 def before(problem: Problem, plan: Plan, job: Job) -> Plan:
@@ -81,9 +85,9 @@ def before(problem: Problem, plan: Plan, job: Job) -> Plan:
 
 
 def _claim(problem: Problem, early: Plan, job: Job) -> Problem:
-    """The job, and those whose turn is before: they keep what they start with, but not where.
+    """The job, and those of a plan: they keep what they start with, but not where.
 
-    Where they are many they keep their places, too.
+    Nor need what the plan moves go where it goes. Where they are many they keep their places.
     """
     counts = {key: count for key, count in early.started.items() if key.job != job.name}
     if len(counts) * len(problem.nodes) > REARRANGED:
@@ -97,7 +101,44 @@ def _claim(problem: Problem, early: Plan, job: Job) -> Problem:
     ]
     others = [other for other in others if other.name != job.name]
     jobs = sorted((*alone.jobs, *others), key=lambda other: problem.position[other.name])
-    return replace(alone, jobs=tuple(jobs))
+    moving = [_moving(job, early) for job in problem.running if job.name in early.displaced]
+    stays = [_without_moves(job, early) for job in alone.running]
+    return replace(
+        alone,
+        running=tuple(job for job in stays if job.replicas),
+        jobs=(*jobs, *(job for job in moving if job.roles)),
+    )
+
+
+def moving_name(running: str) -> str:
+    """Name of the job that stands for what a plan moves of a running one."""
+    return f"{running} (moves)"
+
+
+def _moving(job: RunningJob, plan: Plan) -> Job:
+    """What a plan moves of a running job, as a gang that may go anywhere."""
+    shapes = Counter(job.shapes[move.replica] for move in plan.moves if move.job == job.name)
+    roles = tuple(
+        Role(name=f"moves-{number}", shape=shape, replicas=count, min_replicas=count)
+        for number, (shape, count) in enumerate(shapes.items())
+    )
+    return Job(name=moving_name(job.name), roles=roles, queue=job.queue, priority=job.priority)
+
+
+def _without_moves(job: RunningJob, plan: Plan) -> RunningJob:
+    """What stays in place of a running job, as the plan leaves it."""
+    there = Counter((m.node, m.gpus) for m in plan.moves if m.job == job.name)
+    kept = []
+    for number, replica in enumerate(job.replicas):
+        if there[replica.node, replica.gpus]:
+            there[replica.node, replica.gpus] -= 1
+        else:
+            kept.append(number)
+    return replace(
+        job,
+        replicas=tuple(job.replicas[n] for n in kept),
+        shapes=tuple(job.shapes[n] for n in kept),
+    )
 
 
 def _with_counts(job: Job, counts: Mapping[RoleKey, int]) -> Job:

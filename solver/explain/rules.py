@@ -28,6 +28,12 @@ def without(question: Problem, name: str, rules: Iterable[str]) -> Problem:
     return question
 
 
+def without_for(question: Problem, name: str, rule: Lift) -> Problem:
+    """The question with a rule lifted for one job only."""
+    jobs = (lifted(job, [rule]) if job.name == name else job for job in question.jobs)
+    return replace(question, jobs=tuple(jobs))
+
+
 def asked(question: Problem, job: Job) -> list[str]:
     """The rules that say anything here, in the order in which they are tried to be done without.
 

@@ -27,7 +27,7 @@ ADMISSION = ("guarantee", "priority", "fairness", "preemption_cost")
 
 def solved_with(case: Case, change: Change, options: SolveOptions) -> tuple[Problem, Plan] | None:
     """The changed problem and its plan, if the job starts in it and nobody else loses anything."""
-    if places_for(change.apply(case.claim)) is None:
+    if not case.passed_over and places_for(change.apply(case.claim)) is None:
         return None
     changed = change.apply(case.problem)
     early = before(case.problem, case.plan, case.job)

@@ -9,7 +9,8 @@ from solver.cluster import Node, Taint, Toleration
 from solver.explain.fixes.change import Change, listed, with_shapes
 from solver.explain.fixes.opening import fewest_keys
 from solver.explain.question import Case
-from solver.explain.rules import without
+from solver.explain.rules import without_for
+from solver.room import Lift
 from solver.workload import Shape
 
 Mark = tuple[str, str, str]
@@ -19,14 +20,14 @@ Mark = tuple[str, str, str]
 def change_toleration(case: Case) -> Iterator[Change]:
     """The smallest sets of taints that the job would have to tolerate."""
     shapes = {role.name: role.shape for role in case.part.roles}
-    opened = without(case.claim, case.job.name, ["taint"])
+    opened = without_for(case.claim, case.job.name, Lift.TAINT)
     asked = case.part
 
     def needed(node: Node, lifted: Shape) -> frozenset[Mark]:
         mine = [s for s in shapes.values() if _open(s) == lifted] or list(shapes.values())
         return frozenset(_mark(t) for t in node.taints for s in mine if _repelled(s, t))
 
-    for marks in fewest_keys(opened, case.job.name, needed):
+    for marks in fewest_keys(opened, [opened.job_by_name[case.job.name]], needed):
         more = tuple(Toleration(key=k, value=v, effect=e) for k, v, e in marks)
         opens = [
             node.name

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 
 from solver.cluster import GPU_MILLI
@@ -17,27 +17,39 @@ def lower_min(case: Case) -> Iterator[Change]:
     """For each role of a gang alone: the most replicas that fit; cheapest first."""
     if not case.job.gang:
         return
-    found = [change for role in case.part.roles if (change := _lowered(case, role)) is not None]
+    found = [change for role in case.part.roles for change in _lowered(case, role)]
     yield from sorted(found, key=lambda change: change.cost_gpu_s)
 
 
-def _lowered(case: Case, role: Role) -> Change | None:
+def _lowered(case: Case, role: Role) -> Iterator[Change]:
     if role.min_replicas < 2:
-        return None
+        return
+    if case.passed_over:  # only a whole solve can tell which one helps
+        counts: Iterable[int] = range(role.min_replicas - 1, 0, -1)
+    else:
+        counts = _most(case, role)
+    for most in counts:
+        yield _to_count(case, role, most)
+
+
+def _most(case: Case, role: Role) -> tuple[int, ...]:
+    """The largest minimum below the present one with which the job fits, if there is one."""
     question = _to(case, role, 1)(case.claim)
     placement = model_of(question)
     variables, job = placement.variables, question.job_by_name[case.job.name]
     lowered = next(other for other in job.roles if other.name == role.name)
     counts = [x for _, x in variables.counts(job, lowered)]
     if not counts:
-        return None
+        return ()
     variables.model.maximize(sum(counts))
     answer = decide(variables.model, SEARCH_S)
     if not answer.found:
-        return None
+        return ()
     most = sum(answer.value_of(x) for x in counts)
-    if not 0 < most < role.min_replicas:
-        return None
+    return (most,) if 0 < most < role.min_replicas else ()
+
+
+def _to_count(case: Case, role: Role, most: int) -> Change:
     whose = "" if len(case.job.roles) == 1 else f" of {role.name}"
     less_milli = (role.min_replicas - most) * case.problem.gpu_milli(role.shape)
     return Change(

@@ -15,6 +15,10 @@ from solver.state import NodeState, initial_states
 from solver.workload import Role, Shape
 
 Field = str
+
+TRIES = 6
+"""Amounts that are proposed where only a whole solve can tell which one helps."""
+
 PARTS: tuple[Field, ...] = ("gpus", "share_milli", "cpu_milli", "memory_mib")
 """What can be asked less of, by its field of `Shape`."""
 
@@ -25,21 +29,30 @@ def lower_request(case: Case) -> Iterator[Change]:
         change
         for role in case.part.roles
         for part in PARTS
-        if (change := _lowered(case, role, part)) is not None
+        for change in _lowered(case, role, part)
     ]
     yield from sorted(found, key=lambda change: change.cost_gpu_s)
 
 
-def _lowered(case: Case, role: Role, part: Field) -> Change | None:
+def _lowered(case: Case, role: Role, part: Field) -> Iterator[Change]:
     asked: int = getattr(role.shape, part)
     amounts = _amounts(case, role, part, asked)
 
     def works(amount: int) -> bool:
         return places_for(_to(case, role, part, amount)(case.claim)) is not None
 
-    if not amounts or not works(amounts[-1]):
-        return None
-    most = amounts[bisect_left(amounts, True, key=works)]
+    if case.passed_over:
+        amounts = amounts[:TRIES]
+    elif amounts and works(amounts[-1]):
+        amounts = [amounts[bisect_left(amounts, True, key=works)]]
+    else:
+        amounts = []
+    for amount in amounts:
+        yield _to_amount(case, role, part, amount)
+
+
+def _to_amount(case: Case, role: Role, part: Field, most: int) -> Change:
+    asked: int = getattr(role.shape, part)
     whose = "" if len(case.job.roles) == 1 else f" of {role.name}"
     replicas = role.min_replicas if case.job.gang else 1
     less = {"gpus": (asked - most) * GPU_MILLI, "share_milli": asked - most}.get(part, 0)

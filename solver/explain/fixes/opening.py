@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import TypeVar
 
 from ortools.sat.python import cp_model
@@ -11,7 +11,7 @@ from solver.cluster import Node
 from solver.explain.question import SEARCH_S, model_of
 from solver.problem import Problem
 from solver.search import decide
-from solver.workload import Shape
+from solver.workload import Job, Shape
 
 Key = TypeVar("Key", str, tuple[str, str, str], tuple[str, str])
 
@@ -20,24 +20,26 @@ TRIES = 4
 
 
 def fewest_keys(
-    question: Problem, name: str, needed: Callable[[Node, Shape], frozenset[Key]]
+    question: Problem, asking: Sequence[Job], needed: Callable[[Node, Shape], frozenset[Key]]
 ) -> Iterator[tuple[Key, ...]]:
-    """Sets of keys, smallest first, with which the job of that name finds its places.
+    """Sets of keys, smallest first, with which all jobs of the question find their places.
 
     Parameters
     ----------
     question
-        The question in which everything is open.
+        The question in which everything is open to the jobs that ask for keys.
+    asking
+        The jobs that go through a door only with its keys; whom else nothing is opened for.
     needed
         The keys that a node asks of a shape.
     """
-    job = question.job_by_name[name]
-    if not any(needed(node, role.shape) for node in question.nodes for role in job.roles):
+    roles = [(job, role) for job in asking for role in job.roles]
+    if not any(needed(node, role.shape) for node in question.nodes for _, role in roles):
         return
     placement = model_of(question, merge=False)
     variables = placement.variables
     used: dict[Key, cp_model.IntVar] = {}
-    for role in job.roles:
+    for job, role in roles:
         for node, x in variables.counts(job, role):
             for key in sorted(needed(node, role.shape)):
                 if key not in used:

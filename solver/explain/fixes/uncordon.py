@@ -18,8 +18,9 @@ def uncordon(case: Case) -> Iterator[Change]:
     if not cordoned:
         return
     opened = without(case.claim, case.job.name, ["cordoned"])
+    # A node that is uncordoned is open to all, so whoever takes its place there pays for it.
     for names in fewest_keys(
-        opened, case.job.name, lambda node, _: frozenset({node.name} & cordoned)
+        opened, opened.jobs, lambda node, _: frozenset({node.name} & cordoned)
     ):
         yield Change(
             kind="uncordon",
