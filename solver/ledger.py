@@ -70,9 +70,13 @@ class Ledger:
         """What a limited queue uses together with all queues below it."""
         return self._total[queue][resource]
 
+    def usage(self, member: Member) -> Amounts:
+        """What the queues of a member use together."""
+        return member_usage(member, self._used)
+
     def dominant_share(self, member: Member) -> float:
         """The largest of a member's shares of the cluster over resources, from 0 to 1."""
-        return dominant_share(self._problem, member_usage(member, self._used))
+        return dominant_share(self._problem, self.usage(member))
 
 
 def _ancestry(problem: Problem, queue: Queue) -> list[Queue]:
