@@ -1,7 +1,8 @@
 """Whose turn it is by fair share: from the top of the tree of queues down to one queue.
 
 At every level the next is the member with the least ``dominant share / weight`` among those in
-whose queues anybody waits; weight 0 comes after all others, ties go to the one that is named first.
+whose queues anybody waits; weight 0 comes after all others. Ties go to the one that is named first;
+where past use has moved weights, to the larger weight before that.
 
 References
 ----------
@@ -34,10 +35,11 @@ def poorest(
     weights
         Weights by member, where they are not those of the tree.
     """
+    moved = weights is not None or tree.weight_unit > 1
 
-    def poverty(member: Member) -> tuple[bool, float]:
+    def poverty(member: Member) -> tuple[bool, float, float]:
         weight = member.weight if weights is None else weights[member.name]
-        return (not weight, share(member) / (weight or 1))
+        return (not weight, share(member) / (weight or 1), -weight if moved else 0)
 
     head: str | None = None
     while True:

@@ -6,12 +6,13 @@ solver decide for all that wait who starts, where, and who is stopped, at the le
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
 
 from simulator.lives import Life
 from simulator.orders import highest_priority
 from simulator.scenario import MS
+from simulator.schedulers.guarantees import Guarantees
 from simulator.schedulers.line import LineScheduler
 from simulator.schedulers.rolling import ChoosingScheduler, minimum
 from simulator.state import Cluster, Unit
@@ -28,16 +29,32 @@ REASONS = ("priority", "guarantee")
 
 
 class CheapestScheduler(LineScheduler):
-    """The highest priority first; each unit that finds no room stops what loses least."""
+    """Guarantees, then the highest priority; who finds no room stops what loses least.
+
+    What has started at a moment is not stopped at the same.
+    """
 
     def __init__(self, cluster: Cluster) -> None:
         super().__init__(cluster, highest_priority(cluster.scenario), preempts=True)
+        self._guarantees = Guarantees(cluster)
+        self._standing: frozenset[str] = frozenset()
+
+    def round(self) -> None:
+        """Only what ran before this moment may be stopped."""
+        self._standing = frozenset(self.cluster.running)
+        super().round()
+
+    def turns(self) -> Iterator[Unit]:
+        """Whoever is within the guarantee of its queue comes first."""
+        while heads := list(self.line.open_heads()):
+            covered = [head for head in heads if self._guarantees.covers(head[1])]
+            yield min(covered or heads, key=lambda head: head[0])[1]
 
     def attempt(self, unit: Unit) -> bool:
         """Start a unit in free room, in surplus, or in the place of cheaper work."""
         if self.attempt_alone(unit):
             return True
-        problem = question(self.cluster, [unit])
+        problem = question(self.cluster, [unit], self._standing)
         plan = make_way(problem, Ruler(problem), Plan())
         return carry_out(self.cluster, self, unit, plan)
 
@@ -56,7 +73,8 @@ class EvictingScheduler(ChoosingScheduler):
     def choose(self) -> None:
         """Ask once for all of the window."""
         units = self.line.in_order()[: self.rolling.window]
-        plan = solve(question(self.cluster, units), self.rolling.options).plan
+        standing = frozenset(self.cluster.running)
+        plan = solve(question(self.cluster, units, standing), self.rolling.options).plan
         stop(self.cluster, self, plan)
         chosen = [unit for unit in units if all(job.name in plan.by_job for job in unit.jobs)]
         for unit in chosen:
@@ -65,17 +83,17 @@ class EvictingScheduler(ChoosingScheduler):
             self.line.remove(chosen)
 
 
-def question(cluster: Cluster, units: Sequence[Unit]) -> Problem:
-    """Who of these units starts, with what runs as work that may be stopped at its price now."""
-    running = [_priced(cluster, job) for job in cluster.running_jobs()]
+def question(cluster: Cluster, units: Sequence[Unit], standing: Collection[str]) -> Problem:
+    """Who of these units starts, with what stands as work that may be stopped at its price now."""
+    running = [_priced(cluster, job, standing) for job in cluster.running_jobs()]
     jobs = [minimum(job) for unit in units for job in unit.jobs]
     snapshot = cluster.snapshot(jobs, running)
     return replace(snapshot, objectives=OBJECTIVES, preempt_for=REASONS)
 
 
-def _priced(cluster: Cluster, job: RunningJob) -> RunningJob:
+def _priced(cluster: Cluster, job: RunningJob, standing: Collection[str]) -> RunningJob:
     life: Life = cluster.by_name[job.name]
-    allowed = life.name in cluster.running and life.arrival.preemptible and not life.is_service
+    allowed = life.name in standing and life.arrival.preemptible and not life.is_service
     if not allowed:
         return replace(job, preemption=Preemption(allowed=False))
     life.advance(cluster.now_ms)

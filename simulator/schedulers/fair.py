@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-from solver.fair_order import poorest
+from collections.abc import Iterator, Sequence
 
 from simulator.orders import claim_of, first_come
 from simulator.past_use import PastUse
 from simulator.schedulers.line import LineScheduler
 from simulator.state import Cluster, Unit
+from simulator.waiting import Key
+from solver.fair_order import poorest
 
 
 class FairScheduler(LineScheduler):
@@ -39,10 +39,14 @@ class FairScheduler(LineScheduler):
     def turns(self) -> Iterator[Unit]:
         """Ask the ledger again before every unit."""
         while heads := list(self.line.open_heads()):
-            first = min(self._claim(unit.life.arrival) for _, unit in heads)
-            heads = [head for head in heads if self._claim(head[1].life.arrival) == first]
-            waiting = {unit.queue for _, unit in heads}
-            share = self.cluster.draft.ledger.dominant_share
-            queue = poorest(self._tree, waiting, share, self._weights)
-            mine = [head for head in heads if head[1].queue == queue]
-            yield min(mine, key=lambda head: head[0])[1]
+            yield self.next_of(heads)
+
+    def next_of(self, heads: Sequence[tuple[Key, Unit]]) -> Unit:
+        """The first unit of the poorest queue among the heads of the lanes."""
+        first = min(self._claim(unit.life.arrival) for _, unit in heads)
+        heads = [head for head in heads if self._claim(head[1].life.arrival) == first]
+        waiting = {unit.queue for _, unit in heads}
+        share = self.cluster.draft.ledger.dominant_share
+        queue = poorest(self._tree, waiting, share, self._weights)
+        mine = [head for head in heads if head[1].queue == queue]
+        return min(mine, key=lambda head: head[0])[1]

@@ -189,6 +189,7 @@ class Story:
             name=name,
             nodes=tuple(self._nodes),
             queues=tuple(self._queues or [Queue(name="default")]),
+            half_life_ms=self._half_life_ms,
             standing=tuple(self._standing),
             arrivals=tuple(sorted(self._arrivals, key=lambda arrival: arrival.arrival_ms)),
             lines=self._lines,
