@@ -76,8 +76,8 @@ def test_who_has_used_less_is_next_once_the_past_counts():
 
     told = story.under("drf")
 
-    # h0 and h1 start; from second 10 on the newcomer's weight is four times that of the hog.
-    assert order_of_starts(told)[:4] == ["h0", "h1", "n0", "n1"]
+    # From second 10 on nobody holds anything, and the newcomer weighs four times as much.
+    assert order_of_starts(told)[:4] == ["h0", "h1", "n0", "h2"]
 
 
 def test_past_use_of_the_spec_is_where_it_begins():
