@@ -31,8 +31,9 @@ def simulate(
         typer.Option(
             "--policies",
             metavar="A,B,…",
-            help="Orders (fifo-strict, fifo-skip, sjf, priority, drf, easy, conservative, "
-            "per-pod), placements (as in compare), or ORDER+PLACEMENT. Default for a spec: "
+            help="Orders (fifo-strict, fifo-skip, sjf, priority, drf, reclaim, preempt, easy, "
+            "conservative, per-pod), placements (as in compare), or ORDER+PLACEMENT. "
+            "Default for a spec: "
             "first-fit, best-fit, worst-fit, fgd, topology-aware, fifo-strict, sjf, drf, easy, "
             "conservative, per-pod, cp-sat, and priority where jobs have several; for openb: "
             "random, dot-product, gpu-clustering, gpu-packing, best-fit, fgd; for other traces: "

@@ -165,6 +165,10 @@ def simulate_row(row: SimulationRow) -> dict[str, Any]:
         "allocated_milli": run.allocated_milli,
         "fragmentation_milli": number(run.fragmentation_milli),
         "jain": number(run.jain),
+        "share_gap_mean": number(run.share_gap_mean),
+        "share_gap_max": number(run.share_gap_max),
+        "finish_rho_max": maybe(run.finish_rho_max),
+        "finish_rho_mean": maybe(run.finish_rho_mean),
         "makespan_s": number(run.makespan_s),
         "events": run.events,
         "run_s": number(run.run_s),
@@ -264,6 +268,17 @@ def _queue(queue: QueueReport) -> dict[str, Any]:
         "entitled": dict(queue.entitled),
         "dominant_share": number(queue.dominant_share),
         "borrowed_from": dict(queue.borrowed_from),
+        **_past(queue),
+    }
+
+
+def _past(queue: QueueReport) -> dict[str, Any]:
+    """Past use and what it makes of the weight, where either says anything."""
+    if not queue.past_gpu_s and queue.weight_now == round(queue.weight_now):
+        return {}
+    return {
+        "past_gpu_h": number(queue.past_gpu_s / 3600),
+        "weight_now": number(queue.weight_now),
     }
 
 

@@ -290,5 +290,26 @@ MEASURES = (
         matters=lambda runs: any(run.jain != 1 for run in runs),
         explained="Jain: 1 where every queue was given the same part of what it is entitled to",
     ),
+    Measure(
+        title="gap\nmean",
+        value=lambda run: run.share_gap_mean,
+        write=percent,
+        matters=lambda runs: any(run.share_gap_max for run in runs),
+        explained="gap: what the queue that lacks most lacks of what it is entitled to, of all "
+        "GPUs",
+    ),
+    Measure(
+        title="gap\nmax",
+        value=lambda run: run.share_gap_max,
+        write=percent,
+        matters=lambda runs: any(run.share_gap_max for run in runs),
+    ),
+    Measure(
+        title="rho\nmax",
+        value=lambda run: run.finish_rho_max,
+        matters=lambda runs: any((run.finish_rho_max or 0) > 1 for run in runs),
+        explained="rho: finish-time fairness, arrival to end over the same on an n-th of the "
+        "cluster, n being the jobs there at the time",
+    ),
 )
 """The columns, from left to right."""

@@ -5,20 +5,23 @@
   ``ceil(p / 100 * n)``-th smallest;
 * JCT: end - arrival, of jobs that ran to their end;
 * stranded and fragmented GPUs: time-weighted means;
-* Jain's index over queues of what each was given of what it was entitled to (see `Fairness`).
+* Jain's index over queues of what each was given of what it was entitled to, and the worst gap
+  between the two (see `Fairness`).
 """
 
 from __future__ import annotations
 
 from array import array
 from collections.abc import Sequence
+from dataclasses import replace
 from math import ceil
 
 from simulator.scenario import Scenario
 from simulator.state import Cluster
 from simulator.waste import Waste
 from solver.cluster import GPU_MILLI
-from solver.fair_share import Claim, water_fill
+from solver.fair_share import Division
+from solver.queues import QueueTree
 
 PERCENTILES = (50, 99)
 
@@ -58,52 +61,68 @@ def jain(values: Sequence[float]) -> float:
 class Fairness:
     """GPU-time that queues were given of what they were entitled to, over time.
 
-    At every moment a queue is entitled to GPUs as in `solver.fair_share` (quota, then queue
-    priority, then weight, up to what it holds and waits for). What it holds beyond that counts for
-    nothing. Jain's index is taken over ``given / entitled`` of the queues.
+    At every moment a queue is entitled to GPUs as in `solver.fair_share` (level by level: quota,
+    then queue priority, then weight, up to what it holds and waits for). What it holds beyond that
+    counts for nothing. Jain's index is taken over ``given / entitled`` of the queues. The gap of a
+    moment is what the queue that lacks most lacks of its entitlement, as a share of all GPUs.
     """
 
     def __init__(self, scenario: Scenario) -> None:
-        self._queues = scenario.queues
+        # Weights as they are said: what past use makes of them is the policy's business.
+        queues = [replace(queue, demand={}, past_gpu_s=0.0) for queue in scenario.queues]
+        self._tree = QueueTree(queues)
+        self._division = Division(self._tree, "gpu_milli", 1)
         self._capacity_milli = scenario.problem.capacity["gpu_milli"] or 0
         self._limits = {
-            queue.name: queue.limit.get("gpu_milli", self._capacity_milli)
-            for queue in scenario.queues
+            queue.name: queue.limit.get("gpu_milli", self._capacity_milli) for queue in queues
         }
-        self._given = {queue.name: 0 for queue in scenario.queues}
-        self._entitled = {queue.name: 0 for queue in scenario.queues}
+        self._nested = any(queue.parent is not None for queue in queues)
+        self._given = {queue.name: 0 for queue in queues}
+        self._entitled = {queue.name: 0 for queue in queues}
         self._last: tuple[tuple[int, ...], dict[str, int]] = ((), {})
+        self._gap_ms = 0
+        self._span_ms = 0
+        self._largest_milli = 0
 
     def advance(self, span_ms: int, held: dict[str, int], demand: dict[str, int]) -> None:
         """The time that passed with this held and asked for."""
         shares = self._shares(demand)
+        lacks = 0
         for name, share in shares.items():
-            self._given[name] += span_ms * min(held[name], share)
+            given = min(held[name], share)
+            self._given[name] += span_ms * given
             self._entitled[name] += span_ms * share
+            lacks = max(lacks, share - given)
+        self._span_ms += span_ms
+        self._gap_ms += span_ms * lacks
+        self._largest_milli = max(self._largest_milli, lacks)
 
     def _shares(self, demand: dict[str, int]) -> dict[str, int]:
         caps = {name: min(wanted, self._limits[name]) for name, wanted in demand.items()}
-        if sum(caps.values()) <= self._capacity_milli:
+        if not self._nested and sum(caps.values()) <= self._capacity_milli:
             return caps
-        key = tuple(caps.values())
+        key = tuple(demand.values())
         if self._last[0] != key:
-            claims = [
-                Claim(
-                    name=queue.name,
-                    priority=queue.priority,
-                    weight=queue.weight,
-                    quota=queue.quota.get("gpu_milli", 0),
-                    cap=min(demand[queue.name], queue.limit.get("gpu_milli", demand[queue.name])),
-                )
-                for queue in self._queues
-            ]
-            self._last = (key, water_fill(claims, self._capacity_milli))
+            found = self._division.divide(demand, self._capacity_milli)
+            own = {name: found[self._tree.own(name).name] for name in demand}
+            self._last = (key, own)
         return self._last[1]
 
     @property
     def jain(self) -> float:
         """The index over queues that were entitled to anything."""
         return jain([self._given[q] / e for q, e in self._entitled.items() if e])
+
+    @property
+    def gap_mean(self) -> float:
+        """Time-weighted mean of the gap, from 0 to 1."""
+        whole = self._span_ms * self._capacity_milli
+        return self._gap_ms / whole if whole else 0.0
+
+    @property
+    def gap_max(self) -> float:
+        """The largest gap of any moment that lasted, from 0 to 1."""
+        return self._largest_milli / self._capacity_milli if self._capacity_milli else 0.0
 
 
 class Series:
@@ -245,3 +264,9 @@ class Meter:
     def jain(self) -> float:
         """Jain's index over queues; 1 where there is one."""
         return 1.0 if self._fairness is None else self._fairness.jain
+
+    @property
+    def gap(self) -> tuple[float, float]:
+        """Time-weighted mean and largest gap to what queues are entitled to; 0 for one queue."""
+        fair = self._fairness
+        return (0.0, 0.0) if fair is None else (fair.gap_mean, fair.gap_max)

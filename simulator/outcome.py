@@ -80,6 +80,10 @@ class Summary:
     allocated_milli: int
     fragmentation_milli: float
     jain: float
+    share_gap_mean: float
+    share_gap_max: float
+    finish_rho_max: float | None
+    finish_rho_mean: float | None
     makespan_s: float
     events: int
     run_s: float

@@ -12,12 +12,14 @@ from types import MappingProxyType
 from simulator import orders
 from simulator.scenario import Scenario
 from simulator.schedulers.base import Scheduler
+from simulator.schedulers.cheapest import CheapestScheduler, EvictingScheduler
 from simulator.schedulers.conservative import ConservativeScheduler
 from simulator.schedulers.easy import EasyScheduler
 from simulator.schedulers.fair import FairScheduler
 from simulator.schedulers.impatient import ImpatientScheduler
 from simulator.schedulers.line import LineScheduler
 from simulator.schedulers.per_pod import TIMEOUT_MS, PerPodScheduler
+from simulator.schedulers.reclaim import ReclaimScheduler
 from simulator.schedulers.rolling import ChoosingScheduler, PlacingScheduler, Rolling
 from simulator.state import Cluster
 from solver.greedy import PLACEMENTS, UnknownPolicyError
@@ -63,6 +65,8 @@ ORDERS: Mapping[str, SchedulerFactory] = MappingProxyType(
             cluster, orders.highest_priority(cluster.scenario), preempts=True
         ),
         "drf": lambda cluster, _: FairScheduler(cluster),
+        "reclaim": lambda cluster, _: ReclaimScheduler(cluster),
+        "preempt": lambda cluster, _: CheapestScheduler(cluster),
         "easy": lambda cluster, _: EasyScheduler(cluster, orders.first_come(cluster.scenario)),
         "conservative": lambda cluster, _: ConservativeScheduler(
             cluster, orders.first_come(cluster.scenario)
@@ -97,6 +101,9 @@ class SimulationPolicy:
         scheduler = ORDERS[self.order](cluster, options)
         if self.placement != CP_SAT:
             return scheduler
+        if self.order == "preempt":
+            assert isinstance(scheduler, LineScheduler)
+            return EvictingScheduler(cluster, scheduler, options.rolling)
         if self.order in CHOOSES:
             assert isinstance(scheduler, LineScheduler)
             return ChoosingScheduler(cluster, scheduler, options.rolling)

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
 from simulator.engine import Engine, Observer
+from simulator.finish_time import finish_times
 from simulator.lives import Life, State
 from simulator.metrics import Meter, percentile
 from simulator.outcome import MOST_NAMED, JobOutcome, Left, Outcome, Summary
@@ -97,13 +98,12 @@ def simulate(
 
 def _outcome(cluster: Cluster, life: Life) -> JobOutcome:
     job = life.arrival.job
-    milli = sum(cluster.problem.gpu_milli(role.shape) * role.replicas for role in job.roles)
     ended = life.state in (State.FINISHED, State.FAILED, State.UNSCHEDULABLE)
     return JobOutcome(
         job=life.name,
         queue=job.queue,
         kind=job.kind,
-        gpu_milli=milli,
+        gpu_milli=_full_milli(cluster, life),
         arrival_ms=life.arrival.arrival_ms,
         start_ms=life.first_start_ms,
         end_ms=life.end_ms if ended else None,
@@ -112,6 +112,12 @@ def _outcome(cluster: Cluster, life: Life) -> JobOutcome:
         preemptions=life.preemptions,
         lost_gpu_ms=life.lost_gpu_ms // GPU_MILLI,
     )
+
+
+def _full_milli(cluster: Cluster, life: Life) -> int:
+    """GPU-milli of a job with all its replicas."""
+    roles = life.arrival.job.roles
+    return sum(cluster.problem.gpu_milli(role.shape) * role.replicas for role in roles)
 
 
 def _summary(
@@ -147,6 +153,7 @@ def _summary(
     lost = lost_gpu_ms / (capacity * span_ms) if capacity and span_ms else 0.0
     left = [life for life in lives if life.state in (State.UNSCHEDULABLE, State.WAITING)]
     jct = [(life.end_ms or 0) - life.arrival.arrival_ms for life in done]
+    rho = finish_times(lives, capacity, [_full_milli(cluster, life) for life in lives])
     return Summary(
         policy=policy,
         seed=seed,
@@ -174,6 +181,10 @@ def _summary(
         allocated_milli=sum(cluster.held_milli.values()),
         fragmentation_milli=meter.fragmented_milli,
         jain=meter.jain,
+        share_gap_mean=meter.gap[0],
+        share_gap_max=meter.gap[1],
+        finish_rho_max=rho.worst,
+        finish_rho_mean=rho.mean,
         makespan_s=span_ms / MS,
         events=events,
         run_s=run_s,

@@ -137,6 +137,9 @@ class Scenario:
         Work that is in place at time 0.
     arrivals
         Sorted by arrival; jobs that arrive together keep their order here.
+    half_life_ms
+        Time in which half of what a queue has used is forgotten; None: fair shares look at the
+        present only.
     patient
         Whether jobs wait. Otherwise one that does not fit when it arrives is dropped for good.
     lines
@@ -158,6 +161,7 @@ class Scenario:
     standing: tuple[Standing, ...] = ()
     levels: tuple[str, ...] = ()
     queues: tuple[Queue, ...] = (Queue(name="default"),)
+    half_life_ms: int | None = None
     patient: bool = True
     lines: Literal["cluster", "queue"] = "cluster"
     target: Target | None = None

@@ -8,6 +8,7 @@ from fractions import Fraction
 
 from solver.cluster import GPU_MILLI
 from solver.problem import Problem
+from solver.queues import Member, QueueTree
 from solver.workload import RESOURCES, Queue, ResourceName, RunningJob
 
 
@@ -108,8 +109,11 @@ def held_by_queue(
 
 
 def demand(problem: Problem) -> dict[str, dict[ResourceName, int]]:
-    """What each queue runs and waits for, unless the queue states its own demand."""
+    """What each queue runs, waits for and could grow by, unless the queue states its own demand."""
     wanted = held_by_queue(problem.queues, problem.running)
+    for running in problem.running:
+        for resource, amount in _growth(problem, running).items():
+            wanted[running.queue][resource] += amount
     for job, role in problem.roles():
         for resource in RESOURCES:
             amount = problem.use(role, resource)
@@ -119,86 +123,85 @@ def demand(problem: Problem) -> dict[str, dict[ResourceName, int]]:
     return wanted
 
 
+def _growth(problem: Problem, job: RunningJob) -> dict[ResourceName, int]:
+    """What the replicas ask for that a running elastic job lacks; as much each as its last one."""
+    lacks = (job.wanted_replicas or 0) - len(job.replicas)
+    if lacks <= 0 or not job.shapes:
+        return {}
+    return {r: lacks * problem.amount(job.shapes[-1], r) for r in RESOURCES}
+
+
 def entitlements(problem: Problem) -> Mapping[str, Mapping[ResourceName, int]]:
     """What each queue is entitled to, by resource: whole GPUs (in milli), milli-CPU, MiB.
 
     Level by level: the top queues divide the cluster, each with what all below it want and are
     guaranteed; then the queues below one, and its own work, divide what it got. An inner
     queue's number is that of all below it. A quota that is not said is the sum of those below.
-    Resources without a limit in the cluster entitle everybody to their demand.
+    Past use moves the weights (`solver.queues`). Resources without a limit in the cluster entitle
+    everybody to their demand.
     """
+    table = member_entitlements(problem)
+    return {queue.name: table[queue.name] for queue in problem.queues}
+
+
+def member_entitlements(problem: Problem) -> Mapping[str, Mapping[ResourceName, int]]:
+    """The same for every member of `Problem.queue_tree`, the own work of inner queues too."""
     wanted = demand(problem)
+    tree = problem.queue_tree
     table: dict[str, dict[ResourceName, int]] = {q.name: {} for q in problem.queues}
+    table |= {name: {} for name in tree.by_name}
     for resource in RESOURCES:
         unit = GPU_MILLI if resource == "gpu_milli" else 1
-        level = _Level(problem.queues, resource, unit, {q: wanted[q][resource] for q in wanted})
+        division = Division(tree, resource, unit)
+        own = {q: -(-wanted[q][resource] // unit) for q in wanted}
         capacity = problem.capacity[resource]
-        shares = level.divide(None if capacity is None else capacity // unit)
+        shares = division.divide(own, None if capacity is None else capacity // unit)
         for name in table:
-            table[name][resource] = shares[name] * unit
+            table[name][resource] = shares.get(name, 0) * unit
     return table
 
 
-class _Level:
-    """One resource of a tree of queues, in whole units."""
+class Division:
+    """How one resource is divided in a tree of queues, in whole units."""
 
-    def __init__(
-        self,
-        queues: Sequence[Queue],
-        resource: ResourceName,
-        unit: int,
-        wanted: Mapping[str, int],
-    ) -> None:
-        self._queues = queues
+    def __init__(self, tree: QueueTree, resource: ResourceName, unit: int) -> None:
+        self._tree = tree
+        self._queue = {queue.name: queue for queue in tree.queues}
         self._resource = resource
         self._unit = unit
-        self._own = {name: -(-amount // unit) for name, amount in wanted.items()}
-        self._below: dict[str | None, list[Queue]] = {}
-        for queue in queues:
-            self._below.setdefault(queue.parent, []).append(queue)
 
-    def divide(self, capacity: int | None) -> dict[str, int]:
-        """What every queue gets of so much; None is no limit."""
-        given = dict.fromkeys(self._own, 0)
-        self._fill(None, capacity, given)
+    def divide(self, own: Mapping[str, int], capacity: int | None) -> dict[str, int]:
+        """What every member gets of so much; None is no limit.
+
+        Parameters
+        ----------
+        own
+            What each queue wants itself; what it says of its demand is for all below it.
+        """
+        given: dict[str, int] = {}
+        for head, members in self._tree.families.items():  # The outermost first.
+            claims = [self._claim(member, own) for member in members]
+            amount = capacity if head is None else given[head]
+            if capacity is None or amount is None:
+                given |= {claim.name: claim.cap for claim in claims}
+            else:
+                given |= water_fill(claims, amount)
         return given
 
-    def _fill(self, parent: str | None, amount: int | None, given: dict[str, int]) -> None:
-        claims = [self._claim(queue) for queue in self._below.get(parent, [])]
-        if parent is not None:
-            claims.append(self._own_claim(parent, sum(claim.quota for claim in claims)))
-        if amount is None:
-            shares = {claim.name: claim.cap for claim in claims}
-        else:
-            shares = water_fill(claims, amount)
-        for queue in self._below.get(parent, []):
-            share = given[queue.name] = shares[queue.name]
-            if queue.name in self._below:
-                self._fill(queue.name, share if amount is not None else None, given)
-
-    def _claim(self, queue: Queue) -> Claim:
+    def _claim(self, member: Member, own: Mapping[str, int]) -> Claim:
         return Claim(
-            name=queue.name,
-            priority=queue.priority,
-            weight=queue.weight,
-            quota=self._quota(queue),
-            cap=self._cap(queue),
+            name=member.name,
+            priority=member.priority,
+            weight=member.weight,
+            quota=member.quota.get(self._resource, 0) // self._unit,
+            cap=own[member.queues[0]] if member.is_own else self._cap(member.name, own),
         )
 
-    def _own_claim(self, parent: str, guaranteed_below: int) -> Claim:
-        """The work of an inner queue itself, beside the queues below it."""
-        (queue,) = (queue for queue in self._queues if queue.name == parent)
-        quota = max(0, self._quota(queue) - guaranteed_below)
-        return Claim(name=f"{parent}/", priority=0, weight=1, quota=quota, cap=self._own[parent])
-
-    def _quota(self, queue: Queue) -> int:
-        if self._resource in queue.quota:
-            return queue.quota[self._resource] // self._unit
-        return sum(self._quota(child) for child in self._below.get(queue.name, []))
-
-    def _cap(self, queue: Queue) -> int:
-        wanted = self._own[queue.name]
-        if self._resource not in queue.demand:  # what it says it wants is for all below it
-            wanted += sum(self._cap(child) for child in self._below.get(queue.name, []))
+    def _cap(self, name: str, own: Mapping[str, int]) -> int:
+        queue = self._queue[name]
+        wanted = own[name]
+        if self._resource not in queue.demand:
+            below = self._tree.families.get(name, ())
+            wanted += sum(self._cap(member.name, own) for member in below if not member.is_own)
         limit = queue.limit.get(self._resource)
         return wanted if limit is None else min(wanted, -(-limit // self._unit))

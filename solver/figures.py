@@ -6,6 +6,7 @@ from solver import metrics
 from solver.cluster import GPU_MILLI
 from solver.fair_share import demand, entitlements
 from solver.fragmentation import cluster_fragmentation_milli
+from solver.lending import loans
 from solver.preemption.cost import cost_of, plan_cost_gpu_s
 from solver.problem import Problem, RoleKey
 from solver.result import Evicted, Metrics, Moved, QueueReport
@@ -13,6 +14,7 @@ from solver.solution import Plan
 from solver.state import states_after
 from solver.stranding import CAUSES
 from solver.tiers import Ruler
+from solver.workload import Queue
 
 
 def measure_cluster(problem: Problem, plan: Plan, ruler: Ruler) -> Metrics:
@@ -95,39 +97,38 @@ def report_moves(problem: Problem, plan: Plan) -> tuple[Moved, ...]:
 
 
 def report_queues(problem: Problem, plan: Plan) -> tuple[QueueReport, ...]:
-    """What every queue has, wants and is entitled to."""
+    """What every queue has, wants and is entitled to, with all below it."""
     used = metrics.usage(problem, plan)
     wanted = demand(problem)
     entitled = entitlements(problem)
+    borrowed = loans(problem, used)
+    tree = problem.queue_tree
     return tuple(
         QueueReport(
             name=queue.name,
             quota=dict(queue.quota),
-            demand=dict(wanted[queue.name]),
-            used=dict(used[queue.name]),
+            demand=_wanted_below(problem, queue, wanted),
+            used=metrics.member_usage(tree.by_name[queue.name], used),
             entitled=dict(entitled[queue.name]),
-            dominant_share=metrics.dominant_share(problem, used[queue.name]),
-            borrowed_from=_borrowed(problem, used, queue.name),
+            dominant_share=metrics.dominant_share(
+                problem, metrics.member_usage(tree.by_name[queue.name], used)
+            ),
+            borrowed_from=borrowed[queue.name],
+            past_gpu_s=tree.by_name[queue.name].past_gpu_s,
+            weight_now=tree.by_name[queue.name].weight / tree.weight_unit,
         )
         for queue in problem.queues
     )
 
 
-def _borrowed(problem: Problem, used: metrics.Usage, name: str) -> dict[str, int]:
-    """Milli-GPU beyond the quota, by the queues whose unused quota it comes from.
-
-    Lenders are asked in order of name; what no quota covers is nobody's and is not listed.
-    """
-    quota = {q.name: q.quota.get("gpu_milli", 0) for q in problem.queues}
-    lendable = {n: max(0, quota[n] - used[n]["gpu_milli"]) for n in sorted(quota)}
-    loans: dict[str, int] = {}
-    for borrower in sorted(quota):
-        beyond = max(0, used[borrower]["gpu_milli"] - quota[borrower]) if quota[borrower] else 0
-        for lender in lendable:
-            loan = min(beyond, lendable[lender])
-            if lender != borrower and loan:
-                lendable[lender] -= loan
-                beyond -= loan
-                if borrower == name:
-                    loans[lender] = loan
-    return loans
+def _wanted_below(problem: Problem, queue: Queue, wanted: metrics.Usage) -> metrics.Amounts:
+    """What a queue says it wants, or what it and all below it want."""
+    below = problem.queue_tree.families.get(queue.name, ())
+    total = dict(wanted[queue.name])
+    for member in below:
+        if not member.is_own:
+            child = problem.queue_by_name[member.name]
+            for resource, amount in _wanted_below(problem, child, wanted).items():
+                if resource not in queue.demand:
+                    total[resource] += amount
+    return total

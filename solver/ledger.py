@@ -6,8 +6,9 @@ from collections.abc import Mapping
 from copy import deepcopy
 
 from solver.fair_share import held_by_queue
-from solver.metrics import dominant_share
+from solver.metrics import dominant_share, member_usage
 from solver.problem import Problem
+from solver.queues import Member
 from solver.workload import RESOURCES, Queue, ResourceName, Shape
 
 Amounts = Mapping[ResourceName, int]
@@ -69,9 +70,13 @@ class Ledger:
         """What a limited queue uses together with all queues below it."""
         return self._total[queue][resource]
 
-    def dominant_share(self, queue: str) -> float:
-        """The largest of the queue's shares of the cluster over resources, from 0 to 1."""
-        return dominant_share(self._problem, self._used[queue])
+    def usage(self, member: Member) -> Amounts:
+        """What the queues of a member use together."""
+        return member_usage(member, self._used)
+
+    def dominant_share(self, member: Member) -> float:
+        """The largest of a member's shares of the cluster over resources, from 0 to 1."""
+        return dominant_share(self._problem, self.usage(member))
 
 
 def _ancestry(problem: Problem, queue: Queue) -> list[Queue]:

@@ -11,6 +11,7 @@ from solver.cluster import GPU_MILLI, HOSTNAME, Node
 from solver.fair_share import held_by_queue
 from solver.fit import capacity
 from solver.problem import Problem, RoleKey
+from solver.queues import Member
 from solver.solution import Placement, Plan
 from solver.workload import RESOURCES, Job, ResourceName, Shape
 from topology.scoring import lost_gb_s
@@ -46,10 +47,17 @@ def usage(problem: Problem, plan: Plan, *, from_priority: int | None = None) -> 
     return used
 
 
-def guaranteed(problem: Problem, used: Usage, resource: ResourceName) -> int:
-    """Sum over queues of min(used, quota) of a resource."""
+def member_usage(member: Member, used: Usage) -> dict[ResourceName, int]:
+    """What the queues of a member hold together."""
+    return {r: sum(used[queue][r] for queue in member.queues) for r in RESOURCES}
+
+
+def guaranteed(problem: Problem, used: Usage, resource: ResourceName, depth: int = 0) -> int:
+    """Sum over the members at one depth of the tree of min(used, quota) of a resource."""
+    levels = problem.queue_tree.levels
     return sum(
-        min(used[queue.name][resource], queue.quota.get(resource, 0)) for queue in problem.queues
+        min(member_usage(member, used)[resource], member.quota.get(resource, 0))
+        for member in (levels[depth] if levels else ())
     )
 
 
@@ -58,19 +66,20 @@ def scaled_share(amount: int, capacity: int, weight: int) -> int:
     return amount * SHARE_SCALE // (capacity * weight)
 
 
-def surplus_share(problem: Problem, used: Mapping[ResourceName, int], queue_name: str) -> int:
-    """Weighted dominant share of what a queue uses beyond its quota, in millionths.
+def surplus_share(problem: Problem, used: Mapping[ResourceName, int], name: str) -> int:
+    """Weighted dominant share of what a member uses beyond its quota, in millionths.
 
-    ``max over resources of (used - min(used, quota)) / capacity``, divided by the queue's weight
+    ``max over resources of (used - min(used, quota)) / capacity``, divided by its weight now
     (Ghodsi et al., "Dominant Resource Fairness", NSDI 2011, for what goes beyond the quota).
     """
-    queue = problem.queue_by_name[queue_name]
+    member = problem.queue_tree.by_name[name]
+    unit = problem.queue_tree.weight_unit
     shares = [0]
     for resource in RESOURCES:
         capacity = problem.capacity[resource]
         if capacity:
-            beyond = max(0, used[resource] - queue.quota.get(resource, 0))
-            shares.append(scaled_share(beyond, capacity, max(queue.weight, 1)))
+            beyond = max(0, used[resource] - member.quota.get(resource, 0))
+            shares.append(scaled_share(beyond * unit, capacity, member.weight or unit))
     return max(shares)
 
 
@@ -84,28 +93,41 @@ def dominant_share(problem: Problem, used: Mapping[ResourceName, int]) -> float:
     return max(shares)
 
 
-def competing_queues(problem: Problem) -> tuple[str, ...]:
-    """Queues that fairness is about: those with work (running or pending) and a weight.
+def competing(problem: Problem) -> tuple[tuple[Member, ...], ...]:
+    """Those that fairness is about, by depth: with work (running or pending) and a weight.
 
-    Fewer than two have nobody to be fair to, and then the answer is empty.
+    One that has no such peer in its family has nobody to be fair to, and is left out.
     """
     active = {work.queue for work in problem.work}
-    names = tuple(q.name for q in problem.queues if q.name in active and q.weight > 0)
-    return names if len(names) > 1 else ()
+    found: dict[int, tuple[Member, ...]] = {}
+    for members in problem.queue_tree.families.values():
+        rivals = tuple(m for m in members if m.weight > 0 and active.intersection(m.queues))
+        if len(rivals) > 1:
+            depth = rivals[0].depth
+            found[depth] = (*found.get(depth, ()), *rivals)
+    return tuple(found.get(depth, ()) for depth in range(max(found, default=-1) + 1))
 
 
-def fairness_vector(problem: Problem, used: Usage, entitled: Entitlements) -> tuple[int, ...]:
-    """Weighted surplus shares of the competing queues, none counted beyond its entitlement.
+def fairness_vector(
+    problem: Problem, used: Usage, entitled: Entitlements, depth: int = 0
+) -> tuple[int, ...]:
+    """Weighted surplus shares of those that compete at a depth, none beyond its entitlement.
 
-    Smallest first: lexicographic max-min compares such vectors.
+    Smallest first: lexicographic max-min compares such vectors. Families at the same depth are
+    taken together: each has its own max-min then, as far as they do not take from each other.
+
+    Parameters
+    ----------
+    entitled
+        Of all members (`solver.fair_share.member_entitlements`).
     """
     return tuple(
         sorted(
             min(
-                surplus_share(problem, used[name], name),
-                surplus_share(problem, entitled[name], name),
+                surplus_share(problem, member_usage(member, used), member.name),
+                surplus_share(problem, entitled[member.name], member.name),
             )
-            for name in competing_queues(problem)
+            for member in competing(problem)[depth]
         )
     )
 

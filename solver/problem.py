@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 from solver.cluster import BUILT_IN_LEVELS, GPU_MILLI, Node
+from solver.queues import QueueTree
 from solver.workload import ANY_GROUP, Job, Queue, ResourceName, Role, RunningJob, Shape, Slice
 from topology.mig.tables import MigTable
 
@@ -102,6 +103,11 @@ class Problem:
     def queue_by_name(self) -> Mapping[str, Queue]:
         """Queues by name."""
         return {queue.name: queue for queue in self.queues}
+
+    @cached_property
+    def queue_tree(self) -> QueueTree:
+        """The hierarchy of the queues."""
+        return QueueTree(self.queues)
 
     @cached_property
     def role_by_key(self) -> Mapping[RoleKey, Role]:

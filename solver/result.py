@@ -107,7 +107,8 @@ class Moved:
 class QueueReport:
     """What a queue may have, wants and has once the plan has started.
 
-    Amounts by resource in the units of `ResourceName` (milli-GPU, milli-CPU, MiB).
+    Amounts by resource in the units of `ResourceName` (milli-GPU, milli-CPU, MiB). `past_gpu_s` is
+    what it has used before, decayed, and `weight_now` what that makes of its weight.
     """
 
     name: str
@@ -117,6 +118,8 @@ class QueueReport:
     entitled: Mapping[ResourceName, int]
     dominant_share: float
     borrowed_from: Mapping[str, int] = field(default_factory=dict)
+    past_gpu_s: float = 0.0
+    weight_now: float = 1.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

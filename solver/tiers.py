@@ -14,7 +14,7 @@ from typing import Literal
 import numpy as np
 
 from solver import metrics
-from solver.fair_share import entitlements
+from solver.fair_share import member_entitlements
 from solver.fit import UNLIMITED
 from solver.geometry import recut_gpus, stranded_slices
 from solver.preemption.measures import all_kept_milli, displaced, kept_milli
@@ -54,6 +54,8 @@ class Step:
         For fairness: this step is about the sum of the `rank` smallest shares.
     scale
         Integer units per `unit`.
+    depth
+        For guarantees and fairness: the level of the tree of queues, 0 at the top.
     """
 
     tier: str
@@ -65,6 +67,7 @@ class Step:
     detail: str = ""
     rank: int = 0
     scale: int = 1
+    depth: int = 0
 
     def better(self, value: int, other: int) -> bool:
         """Whether `value` is strictly better than `other`."""
@@ -105,10 +108,24 @@ def _must_steps(problem: Problem) -> list[Step]:
 
 
 def _guarantee_steps(problem: Problem) -> list[Step]:
-    with_quota = [r for r in RESOURCES if any(q.quota.get(r) for q in problem.queues)]
+    """By resource, and for each from the top queues down."""
+    with_quota = [
+        (r, depth)
+        for r in RESOURCES
+        for depth, members in enumerate(problem.queue_tree.levels)
+        if any(member.quota.get(r) for member in members)
+    ]
     return [
-        Step(tier="guarantee", kind="guarantee", step=r, sense="max", unit=UNITS[r], detail=r)
-        for r in with_quota or ["gpu_milli"]
+        Step(
+            tier="guarantee",
+            kind="guarantee",
+            step=f"{r}-below-{depth}" if depth else r,
+            sense="max",
+            unit=UNITS[r],
+            detail=r,
+            depth=depth,
+        )
+        for r, depth in with_quota or [("gpu_milli", 0)]
     ]
 
 
@@ -150,19 +167,24 @@ def _fairness_tier_steps(problem: Problem) -> list[Step]:
 
 
 def _fairness_steps(problem: Problem, tier: str, level: int | None) -> list[Step]:
-    """Lexicographic max-min over n shares is n sums: of the smallest one, two, … n."""
+    """Lexicographic max-min over n shares is n sums: of the smallest one, two, … n.
+
+    The top queues come first, then those below them, and so on.
+    """
     return [
         Step(
             tier=tier,
             kind="fairness",
-            step=f"fairness-{rank}",
+            step=f"fairness-below-{depth}-{rank}" if depth else f"fairness-{rank}",
             sense="max",
             unit="weighted share",
             level=level,
             rank=rank,
             scale=metrics.SHARE_SCALE,
+            depth=depth,
         )
-        for rank, _ in enumerate(metrics.competing_queues(problem), start=1)
+        for depth, members in enumerate(metrics.competing(problem))
+        for rank, _ in enumerate(members, start=1)
     ]
 
 
@@ -231,7 +253,7 @@ class Ruler:
     @cached_property
     def entitled(self) -> metrics.Entitlements:
         """What each queue is entitled to."""
-        return self._entitled or entitlements(self.problem)
+        return self._entitled or member_entitlements(self.problem)
 
     def measure(self, plan: Plan) -> tuple[int, ...]:
         """Value of a plan in every step."""
@@ -254,12 +276,12 @@ class Ruler:
                 return sum(must_runs(job, plan) for job in problem.pending if job.must)
             case "guarantee":
                 used = metrics.usage(problem, plan)
-                return metrics.guaranteed(problem, used, _resource(step.detail))
+                return metrics.guaranteed(problem, used, _resource(step.detail), step.depth)
             case "kept":
                 return kept_milli(problem, plan, step.level)
             case "fairness":
                 used = metrics.usage(problem, plan, from_priority=step.level)
-                vector = metrics.fairness_vector(problem, used, self.entitled)
+                vector = metrics.fairness_vector(problem, used, self.entitled, step.depth)
                 return sum(vector[: step.rank])
             case "started" | "surplus" | "cpu-only" | "oldest":
                 return sum(
@@ -295,11 +317,12 @@ class Ruler:
         if step.kind == "kept":
             return all_kept_milli(problem, step.level)
         if step.kind == "fairness":
-            vector = metrics.fairness_vector(problem, self._capped_usage(step.level), self.entitled)
+            used = self._capped_usage(step.level)
+            vector = metrics.fairness_vector(problem, used, self.entitled, step.depth)
             return sum(vector[: step.rank])
         if step.kind == "guarantee":
             used = metrics.usage(problem, everything)
-            return metrics.guaranteed(problem, used, _resource(step.detail))
+            return metrics.guaranteed(problem, used, _resource(step.detail), step.depth)
         return self.value(step, everything)
 
     def _capped_usage(self, level: int | None) -> metrics.Usage:

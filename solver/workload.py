@@ -293,7 +293,8 @@ class Queue:
     """A tenant: what it is guaranteed (`quota`), may use at most (`limit`), and its weight.
 
     Missing resources are 0 in `quota` and unlimited in `limit`; `demand` overrides what the
-    queue's running and pending work adds up to.
+    queue's running and pending work adds up to. `past_gpu_s` is what its own jobs have used before
+    now, decayed (see `solver.queues`).
     """
 
     name: str
@@ -303,3 +304,4 @@ class Queue:
     quota: Mapping[ResourceName, int] = field(default_factory=dict)
     limit: Mapping[ResourceName, int] = field(default_factory=dict)
     demand: Mapping[ResourceName, int] = field(default_factory=dict)
+    past_gpu_s: float = 0.0

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from solver.queues import decayed_gpu_s
 from solver.workload import Queue, ResourceName
 from specs.hints import did_you_mean
 from specs.models.quantity import MIB, MILLI, Rounding, rounded
@@ -17,15 +18,18 @@ if TYPE_CHECKING:
     from specs.places import Path
 
 DEFAULT_QUEUE = "default"
+HOUR_S = 3600
 
 
 def compile_queues(loaded: LoadedSpec) -> tuple[Queue, ...]:
     """Queues of the spec; one named ``default`` where it has none."""
     entries = loaded.spec.queues
-    return tuple(_queue(entry) for entry in entries) or (Queue(name=DEFAULT_QUEUE),)
+    half_life = loaded.spec.fair_share.half_life
+    half_life_s = float(half_life) if half_life else None
+    return tuple(_queue(entry, half_life_s) for entry in entries) or (Queue(name=DEFAULT_QUEUE),)
 
 
-def _queue(entry: QueueSpec) -> Queue:
+def _queue(entry: QueueSpec, half_life_s: float | None) -> Queue:
     return Queue(
         name=entry.name,
         parent=entry.parent,
@@ -34,6 +38,14 @@ def _queue(entry: QueueSpec) -> Queue:
         quota=amounts(entry.quota, "down"),
         limit=amounts(entry.limit, "down"),
         demand=amounts(entry.demand, "up"),
+        past_gpu_s=0.0 if half_life_s is None else _past_gpu_s(entry, half_life_s),
+    )
+
+
+def _past_gpu_s(entry: QueueSpec, half_life_s: float) -> float:
+    return sum(
+        decayed_gpu_s(float(used.gpu_hours) * HOUR_S, float(used.age), half_life_s)
+        for used in entry.past
     )
 
 
@@ -50,8 +62,11 @@ def amounts(entry: AmountsSpec, rounding: Rounding) -> dict[ResourceName, int]:
 
 
 def queue_faults(loaded: LoadedSpec) -> Iterator[SpecFault]:
-    """Names used twice, parents that do not exist or go round, quotas above limits."""
+    """Names used twice, parents that do not exist or go round, quotas above limits, lost pasts."""
     entries = loaded.spec.queues
+    half_life = loaded.spec.fair_share.half_life
+    if half_life is not None and half_life <= 0:
+        yield loaded.fault(("fair_share", "half_life"), "a half life is longer than 0s", "Say 7d")
     first: dict[str, int] = {}
     for index, entry in enumerate(entries):
         path: Path = ("queues", index)
@@ -60,6 +75,10 @@ def queue_faults(loaded: LoadedSpec) -> Iterator[SpecFault]:
             hint = f"Line {line} has it already"
             yield loaded.fault((*path, "name"), "the name of a queue is used twice", hint)
         first.setdefault(entry.name, index)
+        if entry.past and half_life is None and not loaded.is_damaged(("fair_share",)):
+            hint = "Say fair_share: {half_life: 7d}, or remove past"
+            rule = "past use counts only where a half life says how fast it is forgotten"
+            yield loaded.fault((*path, "past"), rule, hint, value=None)
         for resource in ("gpus", "cpu", "memory"):
             quota, limit = getattr(entry.quota, resource), getattr(entry.limit, resource)
             if quota is not None and limit is not None and quota > limit:

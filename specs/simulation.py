@@ -40,6 +40,7 @@ def scenario_of(loaded: LoadedSpec, compiled: CompiledSpec) -> Scenario:
         levels=problem.levels,
         nodes=problem.nodes,
         queues=problem.queues,
+        half_life_ms=_maybe_ms(spec.fair_share.half_life),
         arrivals=tuple(sorted(arrivals, key=lambda arrival: arrival.arrival_ms)),
         standing=tuple(standing),
         reference_shapes=problem.reference,

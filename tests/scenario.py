@@ -176,6 +176,7 @@ class Scenario:
         limit: float | None = None,
         cpu_limit: float | None = None,
         demand: float | None = None,
+        past_gpu_s: float = 0,
     ) -> Scenario:
         """Add a queue; quota, limit and demand are in GPUs."""
         self._queues.append(
@@ -187,6 +188,7 @@ class Scenario:
                 quota=amounts(quota),
                 limit=amounts(limit, cpu_limit),
                 demand=amounts(demand),
+                past_gpu_s=past_gpu_s,
             )
         )
         return self

@@ -13,6 +13,7 @@ from simulator.orders import OrderKey, claim_of
 from simulator.scenario import Arrival
 from simulator.schedulers.base import Scheduler
 from simulator.schedulers.surplus import MayTake, hand_out_surplus, shed_load, start_in_surplus
+from simulator.schedulers.victims import fewest_of, may_be_stopped
 from simulator.state import Cluster, Unit
 from simulator.waiting import Key, WaitingLine
 from solver.workload import Shape
@@ -150,9 +151,7 @@ class LineScheduler(Scheduler):
 
     def attempt(self, unit: Unit) -> bool:
         """Start a unit: in free room, in what others hold above their minimums, or for priority."""
-        if self.cluster.start(unit):
-            return True
-        if start_in_surplus(self.cluster, unit, self._may_take(unit)):
+        if self.attempt_alone(unit):
             return True
         if not self.preempts:
             return False
@@ -161,6 +160,12 @@ class LineScheduler(Scheduler):
             self.cluster.evict(victim)
             self.line.add(Unit((victim,), lane=-1 - victim.order))
         return bool(victims) and self.cluster.start(unit)
+
+    def attempt_alone(self, unit: Unit) -> bool:
+        """Start a unit without stopping anybody: in free room, or in surplus."""
+        return self.cluster.start(unit) or start_in_surplus(
+            self.cluster, unit, self._may_take(unit)
+        )
 
     def _may_take(self, unit: Unit) -> MayTake:
         """Whose surplus a unit may take: where priority rules, not that of higher ones."""
@@ -182,33 +187,6 @@ def fewest_victims(cluster: Cluster, unit: Unit, claim: Callable[[Arrival], int]
         return (life.arrival.job.priority, -claim(life.arrival))
 
     rank = rank_of(unit.life)
-    candidates = [
-        life
-        for life in cluster.running.values()
-        if life.arrival.preemptible and not life.is_service and rank_of(life) < rank
-    ]
-    if not candidates:
-        return []
-    for life in candidates:
-        life.advance(cluster.now_ms)
+    candidates = [life for life in may_be_stopped(cluster) if rank_of(life) < rank]
     candidates.sort(key=lambda life: (rank_of(life), life.would_lose_gpu_ms(), -life.order))
-    draft = cluster.draft
-    mark = draft.mark()
-    victims: list[Life] = []
-    for life in candidates:
-        draft.release(life.arrival.job)
-        victims.append(life)
-        if draft.start(unit.jobs):
-            break
-    else:
-        draft.roll_back(mark)
-        return []
-    draft.roll_back(mark)
-    for life in list(reversed(victims)):
-        rest = [victim for victim in victims if victim is not life]
-        for victim in rest:
-            draft.release(victim.arrival.job)
-        if rest and draft.start(unit.jobs):
-            victims = rest
-        draft.roll_back(mark)
-    return victims
+    return fewest_of(cluster, unit, candidates)

@@ -59,7 +59,7 @@ class ChoosingScheduler(LineScheduler):
 
     def __init__(self, cluster: Cluster, inner: LineScheduler, rolling: Rolling) -> None:
         super().__init__(cluster, inner.key, preempts=inner.preempts)
-        self._rolling = rolling
+        self.rolling = rolling
         self._due_ms = 0
         self._reminded_ms = -1
 
@@ -75,21 +75,26 @@ class ChoosingScheduler(LineScheduler):
                 self.cluster.agenda.add(self._due_ms, Kind.TIMER)
             return
         self.open_lanes()
-        if any(try_places(self.cluster, unit) for _, unit in self.line.open_heads()):
-            self._due_ms = now_ms + self._rolling.every_ms
-            self._choose()
+        if self.may_choose():
+            self._due_ms = now_ms + self.rolling.every_ms
+            self.choose()
         super().serve()
 
-    def _choose(self) -> None:
-        units = self.line.in_order()[: self._rolling.window]
+    def may_choose(self) -> bool:
+        """Whether it is of any use to ask."""
+        return any(try_places(self.cluster, unit) for _, unit in self.line.open_heads())
+
+    def choose(self) -> None:
+        """Start who the solver says, where it says."""
+        units = self.line.in_order()[: self.rolling.window]
         ranks = sorted({self.key(unit)[:-1] for unit in units}, reverse=True)
         jobs = [
-            replace(_minimum(job), priority=ranks.index(self.key(unit)[:-1]))
+            replace(minimum(job), priority=ranks.index(self.key(unit)[:-1]))
             for unit in units
             for job in unit.jobs
         ]
         running = [replace(job, priority=0) for job in self.cluster.running_jobs()]
-        plan = _ask(self.cluster, jobs, running, self._rolling.options)
+        plan = _ask(self.cluster, jobs, running, self.rolling.options)
         chosen = [unit for unit in units if all(job.name in plan.by_job for job in unit.jobs)]
         for unit in chosen:
             places = [p for job in unit.jobs for p in plan.by_job[job.name]]
@@ -195,7 +200,7 @@ def _difference(node: str, before: NodeState, shown: NodeState) -> list[RunningR
     return found
 
 
-def _minimum(job: Job) -> Job:
+def minimum(job: Job) -> Job:
     """The job with no more than its minimum."""
     roles = tuple(_least(role) for role in job.roles if role.min_replicas)
     return replace(job, roles=roles)

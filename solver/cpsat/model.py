@@ -87,11 +87,12 @@ class StepExpressions:
             case "must":
                 return must_start(variables)
             case "guarantee":
-                return guaranteed(variables, next(r for r in RESOURCES if r == step.detail))
+                resource = next(r for r in RESOURCES if r == step.detail)
+                return guaranteed(variables, resource, step.depth)
             case "started" | "surplus" | "cpu-only" | "oldest":
                 return admitted(variables, step.kind, step.level)
             case "fairness":
-                return self._shares.smallest(step.rank, step.level)
+                return self._shares.smallest(step)
             case "groups":
                 return excess_groups(variables, step.detail)
             case "bandwidth":

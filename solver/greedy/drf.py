@@ -1,9 +1,10 @@
 """DRF, dominant resource fairness, by progressive filling.
 
 The next job is always one of the queue with the least ``dominant share / weight``, where the
-dominant share is the largest of a queue's shares of the cluster's GPUs, CPU and memory. Queues of
-weight 0 come after all others. Within a queue the highest priority comes first, then the order of
-arrival; ties between queues go to the one named first. A job that does not fit is passed over.
+dominant share is the largest of a queue's shares of the cluster's GPUs, CPU and memory; of nested
+queues, level by level (`solver.fair_order`). Queues of weight 0 come after all others. Within a
+queue the highest priority comes first, then the order of arrival; ties between queues go to the one
+named first. A job that does not fit is passed over.
 
 References
 ----------
@@ -16,18 +17,14 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterable, Iterator
 
+from solver.fair_order import poorest
 from solver.greedy.orders import ItemT, Order
 from solver.ledger import Ledger
-from solver.problem import Problem
 from solver.workload import Job
 
 
 class DrfOrder(Order):
     """The poorest queue is next."""
-
-    def __init__(self, problem: Problem) -> None:
-        super().__init__(problem)
-        self._place = {queue.name: place for place, queue in enumerate(problem.queues)}
 
     def rank(self, job: Job) -> tuple[int, ...]:
         """Among the jobs of one queue: priority, then arrival."""
@@ -39,13 +36,8 @@ class DrfOrder(Order):
         for item in sorted(items, key=lambda item: self.rank(item.job)):
             waiting.setdefault(item.job.queue, deque()).append(item)
 
-        def poverty(queue: str) -> tuple[bool, float, int]:
-            weight = self._problem.queue_by_name[queue].weight
-            share = ledger.dominant_share(queue)
-            return (weight == 0, share / (weight or 1), self._place[queue])
-
         while waiting:
-            queue = min(waiting, key=poverty)
+            queue = poorest(self._problem.queue_tree, waiting, ledger.dominant_share)
             yield waiting[queue].popleft()
             if not waiting[queue]:
                 del waiting[queue]

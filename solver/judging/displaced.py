@@ -110,9 +110,16 @@ def _for_fair_share(problem: Problem, placed: Placed, used: _Use, job: RunningJo
 
 
 def _surplus_millionths(problem: Problem, queue: Queue, used: Counter[ResourceName]) -> int:
-    """The largest share of a resource beyond the quota, over the weight; in whole millionths."""
+    """The largest share of a resource beyond the quota, over the weight; in whole millionths.
+
+    Of an inner queue, whose work is a peer of the queues below it, the quota is what it has beyond
+    theirs.
+    """
+    tree = problem.queue_tree
+    mine, unit = tree.own(queue.name), tree.weight_unit
+    weight = mine.weight or unit
     shares = [
-        1_000_000 * max(0, used[r] - queue.quota.get(r, 0)) // (capacity * max(1, queue.weight))
+        1_000_000 * unit * max(0, used[r] - mine.quota.get(r, 0)) // (capacity * weight)
         for r in RESOURCES
         if (capacity := problem.capacity[r])
     ]

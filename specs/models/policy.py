@@ -47,6 +47,23 @@ class AmountsSpec(StrictModel):
     memory: Quantity | None = Field(None, description="Memory")
 
 
+class PastUseSpec(StrictModel):
+    """GPU time that a queue has used."""
+
+    gpu_hours: Decimal = Field(description="GPUs times hours")
+    age: Duration = Field(Fraction(0), description="How long ago")
+
+
+class FairShareSpec(StrictModel):
+    """How fair shares look at the past."""
+
+    half_life: Duration | None = Field(
+        None,
+        description="Time in which half of what a queue has used is forgotten; "
+        "left out: only the present counts",
+    )
+
+
 class QueueSpec(StrictModel):
     """A tenant."""
 
@@ -61,6 +78,9 @@ class QueueSpec(StrictModel):
     )
     demand: AmountsSpec = Field(
         default_factory=AmountsSpec, description="What it wants; default: what runs and waits"
+    )
+    past: tuple[PastUseSpec, ...] = Field(
+        (), description="What its own jobs have used; needs `fair_share.half_life`"
     )
 
 

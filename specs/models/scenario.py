@@ -7,6 +7,7 @@ from pydantic import Field
 from specs.models.base import StrictModel
 from specs.models.cluster import Cluster
 from specs.models.policy import (
+    FairShareSpec,
     MigRulesSpec,
     Objective,
     PreemptFor,
@@ -25,6 +26,9 @@ class ClusterSpec(StrictModel):
     cluster: Cluster = Field(description="The machines")
     queues: tuple[QueueSpec, ...] = Field(
         (), description="Tenants; left out: one queue named default"
+    )
+    fair_share: FairShareSpec = Field(
+        default_factory=FairShareSpec, description="How fair shares look at the past"
     )
     running: tuple[RunningSpec, ...] = Field((), description="Work that holds GPUs now")
     jobs: tuple[JobSpec, ...] = Field((), description="Pending jobs in order of arrival")

@@ -27,6 +27,8 @@ INSIDE = {
     ("`cluster.pools` and `cluster.nodes`", "reserved"): ["ReservedSpec"],
     ("`cluster.pools` and `cluster.nodes`", "taints[]"): ["TaintSpec"],
     ("`cluster.pools` and `cluster.nodes`", "mig[]"): ["MigGpuSpec", "MigInstanceSpec"],
+    ("The file", "fair_share"): ["FairShareSpec"],
+    ("`queues`", "past[]"): ["PastUseSpec"],
     ("`jobs`", "topology"): ["TopologyRuleSpec"],
     ("`jobs`", "spread"): ["SpreadSpec"],
     ("`jobs`", "tolerations[]"): ["TolerationSpec"],

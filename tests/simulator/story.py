@@ -35,7 +35,10 @@ if TYPE_CHECKING:
 
 ROLE = "worker"
 
-GANG_ORDERS = ("fifo-strict", "fifo-skip", "sjf", "priority", "drf", "easy", "conservative")
+GANG_ORDERS = (
+    *("fifo-strict", "fifo-skip", "sjf", "priority", "drf", "reclaim", "preempt"),
+    *("easy", "conservative"),
+)
 """Orders that start gangs whole."""
 
 EVERY_ORDER = (*GANG_ORDERS, "per-pod")
@@ -53,6 +56,7 @@ class Story:
 
     def __init__(self, *, lines: str = "cluster", patient: bool = True) -> None:
         self._lines, self._patient = lines, patient
+        self._half_life_ms: int | None = None
         self._nodes: list[Node] = []
         self._queues: list[Queue] = []
         self._standing: list[Standing] = []
@@ -81,9 +85,32 @@ class Story:
         )
         return self
 
-    def queue(self, name: str, *, weight: int = 1, limit: float | None = None) -> Story:
-        """Add a queue; its limit is in GPUs."""
-        self._queues.append(Queue(name=name, weight=weight, limit=amounts(limit)))
+    def queue(
+        self,
+        name: str,
+        *,
+        parent: str | None = None,
+        weight: int = 1,
+        quota: float | None = None,
+        limit: float | None = None,
+        past_gpu_s: float = 0,
+    ) -> Story:
+        """Add a queue; its quota and limit are in GPUs."""
+        self._queues.append(
+            Queue(
+                name=name,
+                parent=parent,
+                weight=weight,
+                quota=amounts(quota),
+                limit=amounts(limit),
+                past_gpu_s=past_gpu_s,
+            )
+        )
+        return self
+
+    def half_life(self, seconds: float) -> Story:
+        """Let fair shares look at the past."""
+        self._half_life_ms = ms(seconds)
         return self
 
     def reference(self, *weighted: tuple[Shape, int]) -> Story:
@@ -162,6 +189,7 @@ class Story:
             name=name,
             nodes=tuple(self._nodes),
             queues=tuple(self._queues or [Queue(name="default")]),
+            half_life_ms=self._half_life_ms,
             standing=tuple(self._standing),
             arrivals=tuple(sorted(self._arrivals, key=lambda arrival: arrival.arrival_ms)),
             lines=self._lines,

@@ -19,6 +19,7 @@ These say who may give way at all; who does is what the steps of the objective d
 from __future__ import annotations
 
 from collections.abc import Callable
+from math import gcd
 
 from ortools.sat.python import cp_model
 
@@ -96,8 +97,8 @@ class _Reasons:
         if literal is not None:
             variables = self._variables
             for resource, most in amounts.items():
-                held = held_usage(variables, queue.name, resource)
-                new = new_usage(variables, queue.name, resource)
+                held = held_usage(variables, [queue.name], resource)
+                new = new_usage(variables, [queue.name], resource)
                 variables.model.add(new <= most - held).only_enforce_if(literal)
         return literal
 
@@ -117,7 +118,7 @@ class _Reasons:
             lambda view: _share(view, queue.name) <= _share(view, other_name),
         )
         if literal is not None:
-            left = self._shares.share(other_name, None)
+            left = self._shares.share(problem.queue_tree.own(other_name).name, None)
             self._variables.model.add(self._most(queue) <= left).only_enforce_if(literal)
         return literal
 
@@ -155,20 +156,22 @@ class _Reasons:
     def _most(self, queue: Queue) -> Expr:
         """At least the queue's weighted surplus share, in millionths rounded down."""
         variables, problem = self._variables, self._variables.problem
+        own, unit = problem.queue_tree.own(queue.name), problem.queue_tree.weight_unit
         top = variables.integer(
             f"top[{queue.name}]",
             0,
-            2 * metrics.SHARE_SCALE,
+            2 * metrics.SHARE_SCALE * unit,
             lambda view: _share(view, queue.name),
         )
         for resource in RESOURCES:
             capacity = problem.capacity[resource]
             if capacity:
-                new = new_usage(variables, queue.name, resource)
-                held = held_usage(variables, queue.name, resource)
-                beyond = held - queue.quota.get(resource, 0)
-                factor = capacity * max(queue.weight, 1)
-                scale = metrics.SHARE_SCALE
+                new = new_usage(variables, [queue.name], resource)
+                held = held_usage(variables, [queue.name], resource)
+                beyond = held - own.quota.get(resource, 0)
+                common = gcd(capacity * (own.weight or unit), metrics.SHARE_SCALE * unit)
+                factor = capacity * (own.weight or unit) // common
+                scale = metrics.SHARE_SCALE * unit // common
                 terms = weighted([(top, factor), (new, -scale)])
                 variables.require(terms, beyond * scale - factor + 1, None)
         return top
@@ -187,8 +190,9 @@ class _Reasons:
 
 def _everything(variables: Variables) -> metrics.Entitlements:
     """No queue's share is counted no further than the cluster."""
-    whole: Amounts = {r: variables.problem.capacity[r] or 0 for r in RESOURCES}
-    return {queue.name: whole for queue in variables.problem.queues}
+    problem = variables.problem
+    whole: Amounts = {r: problem.capacity[r] or 0 for r in RESOURCES}
+    return dict.fromkeys(problem.queue_tree.by_name, whole)
 
 
 def _used(view: PlanView, queue: str) -> metrics.Amounts:
@@ -197,4 +201,5 @@ def _used(view: PlanView, queue: str) -> metrics.Amounts:
 
 
 def _share(view: PlanView, queue: str) -> int:
-    return metrics.surplus_share(view.problem, _used(view, queue), queue)
+    own = view.problem.queue_tree.own(queue).name
+    return metrics.surplus_share(view.problem, _used(view, queue), own)

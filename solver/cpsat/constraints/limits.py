@@ -14,7 +14,7 @@ from __future__ import annotations
 from solver.cpsat.usage import held_usage, new_usage
 from solver.cpsat.variables import Valuation, Variables
 from solver.cpsat.view import PlanView
-from solver.linear import Expr, total, weighted
+from solver.linear import Expr, weighted
 from solver.problem import RoleKey
 from solver.queues import subtree
 from solver.workload import ResourceName
@@ -25,8 +25,8 @@ def add_queue_limits(variables: Variables) -> None:
     for queue in variables.problem.queues:
         members = subtree(variables.problem.queues, queue.name)
         for resource, limit in sorted(queue.limit.items()):
-            fixed = sum(held_usage(variables, name, resource) for name in members)
-            new = total(new_usage(variables, name, resource) for name in members)
+            fixed = held_usage(variables, members, resource)
+            new = new_usage(variables, members, resource)
             in_question = sum(
                 variables.problem.use(role, resource) * role.replicas
                 for job, role in variables.problem.roles()

@@ -1,7 +1,8 @@
 """Fairness: lexicographic max-min of weighted surplus shares.
 
-Let y_q be the surplus share of queue q over its weight, in millionths, counted no further than its
-entitlement (`solver.metrics.fairness_vector`). The sum of the k smallest shares is::
+Let y_q be the surplus share over its weight, in millionths, of a member q at one depth of the tree
+of queues, counted no further than its entitlement (`solver.metrics.fairness_vector`). The sum of
+the k smallest shares is::
 
     max over t of  k * t - sum_q max(0, t - y_q)
 
@@ -23,26 +24,33 @@ from solver.cpsat.variables import Variables
 from solver.cpsat.view import PlanView
 from solver.linear import LARGEST, Expr, NumbersTooLargeError, total, weighted
 from solver.metrics import SHARE_SCALE
+from solver.queues import Member
+from solver.tiers import Step
 from solver.workload import RESOURCES, ResourceName
+
+_At = tuple[int, int | None]
+"""Depth in the tree of queues, and priority level."""
 
 
 class FairShares:
-    """The shares y of the competing queues at one priority level, created when first needed."""
+    """The shares y of those that compete, by depth and priority level, made when first needed."""
 
     def __init__(self, variables: Variables, entitled: metrics.Entitlements) -> None:
         self._variables = variables
         self._entitled = entitled
-        self._shares: dict[int | None, dict[str, Expr]] = {}
+        self._shares: dict[_At, dict[str, Expr]] = {}
 
-    def smallest(self, rank: int, level: int | None) -> Expr:
-        """Sum of the `rank` smallest shares, counting work of priority `level` and above."""
+    def smallest(self, step: Step) -> Expr:
+        """Sum of the smallest shares, counting work of the step's priority level and above."""
         variables = self._variables
-        shares = self._at(level)
+        rank, level = step.rank, step.level
+        at = (step.depth, level)
+        shares = self._at(at)
         if rank == len(shares):
             return total(shares.values())
-        name = f"fair[{level},{rank}]"
+        name = f"fair[{step.depth},{level},{rank}]"
         top = variables.integer(
-            name, 0, self._highest, lambda view: self._vector(view, level)[rank - 1]
+            name, 0, self._highest(at), lambda view: self._vector(view, at)[rank - 1]
         )
         if rank == 1:
             for share in shares.values():
@@ -53,23 +61,22 @@ class FairShares:
             lack = variables.integer(
                 f"{name}-{queue}",
                 0,
-                self._highest,
-                partial(self._lack, queue=queue, level=level, rank=rank),
+                self._highest(at),
+                partial(self._lack, queue=queue, at=at, rank=rank),
             )
             variables.require(weighted([(lack, 1), (share, 1), (top, -1)]), 0, None)
             terms.append((lack, -1))
         return weighted(terms)
 
-    @property
-    def _highest(self) -> int:
-        return 2 * SHARE_SCALE
+    def _highest(self, at: _At) -> int:
+        return max(self._cap(queue) for queue in self._at(at))
 
-    def _vector(self, view: PlanView, level: int | None) -> tuple[int, ...]:
-        return tuple(sorted(self._value(view, q, level) for q in self._at(level)))
+    def _vector(self, view: PlanView, at: _At) -> tuple[int, ...]:
+        return tuple(sorted(self._value(view, q, at[1]) for q in self._at(at)))
 
-    def _lack(self, view: PlanView, queue: str, level: int | None, rank: int) -> int:
-        top = self._vector(view, level)[rank - 1]
-        return max(0, top - self._value(view, queue, level))
+    def _lack(self, view: PlanView, queue: str, at: _At, rank: int) -> int:
+        top = self._vector(view, at)[rank - 1]
+        return max(0, top - self._value(view, queue, at[1]))
 
     def _cap(self, queue: str) -> int:
         return metrics.surplus_share(self._variables.problem, self._entitled[queue], queue)
@@ -78,19 +85,23 @@ class FairShares:
         return min(self._cap(queue), self._dominant(view, queue, level))
 
     def _dominant(self, view: PlanView, queue: str, level: int | None) -> int:
-        used = self._used(view, level)[queue]
-        return metrics.surplus_share(view.problem, used, queue)
+        return metrics.surplus_share(view.problem, self._used_by(view, queue, level), queue)
 
-    def _used(self, view: PlanView, level: int | None) -> metrics.Usage:
-        return view.remember(
+    def _used_by(self, view: PlanView, queue: str, level: int | None) -> metrics.Amounts:
+        used = view.remember(
             ("usage", level), lambda: metrics.usage(view.problem, view.plan, from_priority=level)
         )
+        return metrics.member_usage(self._member(queue), used)
 
-    def _at(self, level: int | None) -> dict[str, Expr]:
-        if level not in self._shares:
-            queues = metrics.competing_queues(self._variables.problem)
-            self._shares[level] = {queue: self.share(queue, level) for queue in queues}
-        return self._shares[level]
+    def _member(self, name: str) -> Member:
+        return self._variables.problem.queue_tree.by_name[name]
+
+    def _at(self, at: _At) -> dict[str, Expr]:
+        if at not in self._shares:
+            depth, level = at
+            members = metrics.competing(self._variables.problem)[depth]
+            self._shares[at] = {m.name: self.share(m.name, level) for m in members}
+        return self._shares[at]
 
     def share(self, queue_name: str, level: int | None) -> Expr:
         """At most the cap, and at most the scaled share of one resource, which the solver picks.
@@ -100,7 +111,9 @@ class FairShares:
         """
         variables = self._variables
         problem = variables.problem
-        queue = problem.queue_by_name[queue_name]
+        member = self._member(queue_name)
+        unit = problem.queue_tree.weight_unit
+        weight = member.weight or unit
         name = f"share[{queue_name},{level}]"
         share = variables.integer(
             name, 0, self._cap(queue_name), partial(self._value, queue=queue_name, level=level)
@@ -118,12 +131,12 @@ class FairShares:
                 variables.model.add(share == 0).only_enforce_if(chosen)
                 continue
             capacity = problem.capacity[resource] or 0
-            held = held_usage(variables, queue_name, resource, level)
-            beyond = held - queue.quota.get(resource, 0)
-            new = new_usage(variables, queue_name, resource, level)
+            held = held_usage(variables, member.queues, resource, level)
+            beyond = held - member.quota.get(resource, 0)
+            new = new_usage(variables, member.queues, resource, level)
             # Only the ratio counts, and smaller numbers stay clear of 64 bits.
-            common = gcd(capacity * queue.weight, SHARE_SCALE)
-            factor, scale = capacity * queue.weight // common, SHARE_SCALE // common
+            common = gcd(capacity * weight, SHARE_SCALE * unit)
+            factor, scale = capacity * weight // common, SHARE_SCALE * unit // common
             if abs(beyond * scale) > LARGEST:
                 raise NumbersTooLargeError
             variables.model.add_linear_constraint(
@@ -137,11 +150,12 @@ class FairShares:
     ) -> int:
         """Whether the share is that of a resource (the first of equal ones; None for 0)."""
         shares: dict[ResourceName | None, int] = {None: 0}
-        used = self._used(view, level)[queue]
-        owner = view.problem.queue_by_name[queue]
+        used = self._used_by(view, queue, level)
+        owner, tree = self._member(queue), view.problem.queue_tree
         for name in RESOURCES:
             capacity = view.problem.capacity[name]
             if capacity:
                 beyond = max(0, used[name] - owner.quota.get(name, 0))
-                shares[name] = metrics.scaled_share(beyond, capacity, owner.weight)
+                weight = owner.weight or tree.weight_unit
+                shares[name] = metrics.scaled_share(beyond * tree.weight_unit, capacity, weight)
         return int(max(shares, key=lambda name: shares[name]) == resource)
