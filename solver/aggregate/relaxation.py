@@ -26,7 +26,7 @@ from functools import cache
 import numpy as np
 from numpy.typing import NDArray
 
-from solver.aggregate.lp import LinearProgram
+from solver.lp import LinearProgram
 from solver.ledger import Ledger
 from solver.problem import RoleKey
 from solver.queues import subtree

@@ -7,7 +7,7 @@ import time
 import pytest
 
 from solver.aggregate.blocks import BlockProgram
-from solver.aggregate.lp import LinearProgram
+from solver.lp import LinearProgram
 from solver.aggregate.packer import Move, Packer
 from solver.aggregate.regroup import Regrouper
 from solver.aggregate.relaxation import ADMISSION, Relaxation
