@@ -1,15 +1,15 @@
 """Puts a cutting of devices onto named nodes: which pods share a device, and where it is.
 
-Pods of several GPUs come first, each on the tightest node. What shares a device is a bundle with the
-CPU and memory of all its pods, and bundles are spread so that CPU and memory run out nowhere before
-the devices do. CPU-only pods come last and take what is left.
+Pods of several GPUs come first, each on the tightest node. What shares a device is a bundle with
+the CPU and memory of all its pods, and bundles are spread so that CPU and memory run out nowhere
+before the devices do. CPU-only pods come last and take what is left.
 """
 
 from __future__ import annotations
 
 import time
-from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -90,9 +90,17 @@ class Bundler:
         self._per_cpu = max(1.0, float(self._stock.cpu.sum()) / devices)
         self._per_memory = max(1.0, float(self._stock.memory.sum()) / devices)
 
-    def packed(self, cutting: Cutting) -> Packer:
-        """The plan, with those pods too that find room beside it."""
-        chosen, others = self._choose(cutting)
+    def packed(
+        self, cutting: Cutting, starts: Mapping[tuple[Size, int], int] | None = None
+    ) -> Packer:
+        """The plan, with those pods too that find room beside it.
+
+        Parameters
+        ----------
+        starts
+            How many pods start by size and CPU; None takes the oldest of every size.
+        """
+        chosen, others = self._choose(cutting, starts)
         several = [pod for pod in chosen if size_of(pod.shape).gpus > 1]
         left_over = self._one_by_one(several)
         single = [pod for pod in chosen if size_of(pod.shape).gpus == 1]
@@ -108,17 +116,21 @@ class Bundler:
             packer.restore(self._problem.job_by_name[name], seats)
         return packer
 
-    def _choose(self, cutting: Cutting) -> tuple[list[Pod], list[Pod]]:
-        """Which pods of every size start: the oldest. The others."""
-        left = dict(cutting.starts)
+    def _choose(
+        self, cutting: Cutting, starts: Mapping[tuple[Size, int], int] | None
+    ) -> tuple[list[Pod], list[Pod]]:
+        """Which pods start, the oldest of those that are alike, and the others."""
+        left: Counter[Size | tuple[Size, int]] = Counter(cutting.starts)
+        if starts is not None:
+            left = Counter(starts)
         chosen: list[Pod] = []
         others: list[Pod] = []
         for pod in self._pods:
             if pod.shape.wants_gpu:
                 size = size_of(pod.shape)
-                starts = left.get(size, 0) > 0
-                (chosen if starts else others).append(pod)
-                left[size] = left.get(size, 0) - 1
+                kind = size if starts is None else (size, pod.shape.cpu_milli)
+                (chosen if left[kind] > 0 else others).append(pod)
+                left[kind] -= 1
         return chosen, others
 
     # -- bundles ------------------------------------------------------------------------------

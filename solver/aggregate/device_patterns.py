@@ -1,7 +1,7 @@
 """How a device can be filled with shares: the maximal multisets of sizes that it holds.
 
-Counting thousandths forgets that a share lives on *one* device: of a device with a share of 810, the
-other 190 are lost to all that is larger. Patterns know it.
+Counting thousandths forgets that a share lives on *one* device: of a device with a share of 810,
+the other 190 are lost to all that is larger. Patterns know it.
 """
 
 from __future__ import annotations

@@ -26,6 +26,7 @@ Combinatorial Optimization", 1988, II.5.2: fixing variables by reduced cost.
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -33,9 +34,9 @@ from ortools.sat.python import cp_model
 
 from solver.aggregate.device_patterns import Pattern, maximal_patterns
 from solver.cluster import GPU_MILLI
-from solver.linear import total, weighted
+from solver.linear import Expr, total, weighted
 from solver.lp import LinearProgram
-from solver.search import Effort, SearchLimits, search
+from solver.search import Effort, NoSolutionError, Outcome, SearchLimits, search
 
 MOST_PATTERNS = 20_000
 """Patterns of all kinds of devices together; with more the program is not made."""
@@ -111,6 +112,51 @@ def cut_devices(
     """
     program = _Program.of(demand, devices)
     return None if program is None else program.solve(time_s, seed)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CpuChoice:
+    """Pods that start, chosen for little CPU.
+
+    Parameters
+    ----------
+    cpu_milli
+        No choice that is worth as much takes less.
+    starts
+        Pods by size and CPU.
+    """
+
+    cpu_milli: int
+    starts: Mapping[tuple[Size, int], int]
+    cutting: Cutting
+
+
+def least_cpu(
+    demand: Mapping[tuple[Size, int], int],
+    devices: Mapping[int, int],
+    value: int,
+    time_s: float,
+    seed: int = 1,
+) -> CpuChoice | None:
+    """The pods with least CPU among all choices that start at least `value` GPU-milli.
+
+    What they leave of the CPU of all nodes bounds what CPU-only pods get.
+
+    Parameters
+    ----------
+    demand
+        Pods by size and milli-CPU.
+
+    Returns
+    -------
+    CpuChoice or None
+        None where there are too many patterns, too little time, or no such choice.
+    """
+    by_size: Counter[Size] = Counter()
+    for (size, _), count in demand.items():
+        by_size[size] += count
+    program = _Program.of(by_size, devices)
+    return None if program is None else program.least_cpu(demand, value, time_s, seed)
 
 
 @dataclass(frozen=True, slots=True)
@@ -218,44 +264,95 @@ class _Program:
 
     def _search(self, chosen: list[int], time_s: float, seed: int) -> Cutting | None:
         """The integer program with some of the patterns."""
-        model = cp_model.CpModel()
-        z = {s: model.new_int_var(0, n, f"z[{s.gpus}x{s.milli}]") for s, n in self.demand.items()}
-        x = {p: model.new_int_var(0, self.devices[self.patterns[p][0]], f"x[{p}]") for p in chosen}
-        for place, size in enumerate(self.single):
-            model.add(z[size] <= weighted((x[p], self.patterns[p][1][place]) for p in chosen))
-        for left, count in self.devices.items():
-            use = [x[p] for p in chosen if self.patterns[p][0] == left]
-            if left == GPU_MILLI:
-                use.append(weighted((z[size], size.gpus) for size in self.several))
-            model.add(total(use) <= count)
-        if GPU_MILLI not in self.devices:
-            for size in self.several:
-                model.add(z[size] == 0)
-        objective = weighted((z[size], size.total_milli // self.grain) for size in z)
-        limits = SearchLimits(
-            effort=Effort.QUICK,
-            time_s=time_s,
-            deterministic=None,
-            workers=1,
-            seed=seed,
-            gap=0.0,
-        )
-        found = search(model, objective, "max", limits)
-        if not found.found or found.bound is None:
+        model = _Model(self, chosen, {(size, 0): count for size, count in self.demand.items()})
+        worth = weighted((z, s.total_milli // self.grain) for (s, _), z in model.z.items())
+        found = model.search(worth, "max", time_s, seed)
+        if found is None or found.bound is None:
             return None
-        starts = {size: found.value_of(column) for size, column in z.items()}
-        uses = [
+        return model.cutting(found, found.bound * self.grain)
+
+    def least_cpu(
+        self, wanted: Mapping[tuple[Size, int], int], value: int, time_s: float, seed: int
+    ) -> CpuChoice | None:
+        """See `least_cpu`."""
+        prices = self._prices(time_s)
+        if prices is None:
+            return None
+        proved, costs = self._costs(prices)
+        # What costs more is in no plan that is worth as much.
+        chosen = [p for p, cost in enumerate(costs) if cost <= proved - SCALE * value]
+        model = _Model(self, chosen, wanted)
+        model.keep(value)
+        found = model.search(weighted((z, cpu) for (_, cpu), z in model.z.items()), "min", time_s,
+                             seed)  # fmt: skip
+        if found is None or found.bound is None:
+            return None
+        return CpuChoice(
+            cpu_milli=found.bound,
+            starts={kind: found.value_of(z) for kind, z in model.z.items()},
+            cutting=model.cutting(found, value),
+        )
+
+
+class _Model:
+    """The integer program over some patterns, with pods by size and CPU."""
+
+    def __init__(
+        self, program: _Program, chosen: list[int], wanted: Mapping[tuple[Size, int], int]
+    ) -> None:
+        self._program, self._chosen = program, chosen
+        self._model = model = cp_model.CpModel()
+        devices, patterns = program.devices, program.patterns
+        self.z = {
+            (s, cpu): model.new_int_var(0, n, f"z[{s.gpus}x{s.milli},{cpu}]")
+            for (s, cpu), n in wanted.items()
+            if n > 0
+        }
+        self.x = {p: model.new_int_var(0, devices[patterns[p][0]], f"x[{p}]") for p in chosen}
+        for place, size in enumerate(program.single):
+            slots = weighted((self.x[p], patterns[p][1][place]) for p in chosen)
+            model.add(total(z for (s, _), z in self.z.items() if s == size) <= slots)
+        several = [(z, s.gpus) for (s, _), z in self.z.items() if s.gpus > 1]
+        for left, count in {GPU_MILLI: 0, **devices}.items():
+            use: list[Expr] = [self.x[p] for p in chosen if patterns[p][0] == left]
+            if left == GPU_MILLI and several:
+                use.append(weighted(several))
+            if use:
+                model.add(total(use) <= count)
+
+    def keep(self, value: int) -> None:
+        """At least so many GPU-milli start."""
+        self._model.add(weighted((z, s.total_milli) for (s, _), z in self.z.items()) >= value)
+
+    def search(self, objective: Expr, sense: str, time_s: float, seed: int) -> Outcome | None:
+        """The best solution found, with its bound; None where there is none in time."""
+        limits = SearchLimits(
+            effort=Effort.QUICK, time_s=time_s, deterministic=None, workers=1, seed=seed, gap=0.0
+        )
+        try:
+            found = search(self._model, objective, sense, limits)
+        except NoSolutionError:
+            return None
+        return found if found.found else None
+
+    def cutting(self, found: Outcome, bound: int) -> Cutting:
+        """A solution as what starts and where it goes."""
+        starts: Counter[Size] = Counter()
+        for (size, _), column in self.z.items():
+            starts[size] += found.value_of(column)
+        program = self._program
+        uses = (
             Use(
-                left,
-                tuple((s, n) for s, n in zip(self.single, pattern, strict=True) if n),
-                found.value_of(x[p]),
+                program.patterns[p][0],
+                tuple((s, n) for s, n in zip(program.single, program.patterns[p][1], strict=True)
+                      if n),
+                found.value_of(self.x[p]),
             )
-            for p in chosen
-            for left, pattern in [self.patterns[p]]
-        ]
+            for p in self._chosen
+        )  # fmt: skip
         return Cutting(
             value=sum(size.total_milli * count for size, count in starts.items()),
-            bound=found.bound * self.grain,
-            starts=starts,
+            bound=bound,
+            starts=dict(starts),
             uses=tuple(use for use in uses if use.devices),
         )

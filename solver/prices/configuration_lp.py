@@ -30,8 +30,8 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from solver.lp import LinearProgram
 from solver.cluster import GPU_MILLI
+from solver.lp import LinearProgram
 from solver.prices.pricing import Good, Pricing, cpu_units
 from solver.workload import Shape
 
