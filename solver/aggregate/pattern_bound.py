@@ -171,6 +171,7 @@ class _Program:
     @classmethod
     def of(cls, demand: Mapping[Size, int], devices: Mapping[int, int]) -> _Program | None:
         wanted = {size: count for size, count in demand.items() if count > 0}
+        devices = {GPU_MILLI: 0, **devices}  # also where none is whole: pods of several want some
         single = tuple(sorted(size for size in wanted if size.gpus == 1))
         patterns: list[tuple[int, Pattern]] = []
         for left in sorted(left for left, count in devices.items() if left and count):
@@ -189,6 +190,9 @@ class _Program:
         )
 
     def solve(self, time_s: float, seed: int) -> Cutting | None:
+        """See `cut_devices`."""
+        if not self.demand:
+            return Cutting(value=0, bound=0, starts={}, uses=())
         prices = self._prices(time_s)
         if prices is None:
             return None
@@ -251,14 +255,12 @@ class _Program:
         mu = dict.fromkeys(self.devices, 0)
         for (left, _), value in zip(self.patterns, worth, strict=True):
             mu[left] = max(mu[left], value)
-        whole = mu.get(GPU_MILLI, 0)
         proved = sum(count * mu[left] for left, count in self.devices.items())
         for size, price in zip(self.single, prices, strict=True):
             proved += self.demand[size] * (SCALE * size.milli - price)
-        if GPU_MILLI in self.devices:
-            for size in self.several:
-                gain = SCALE * size.total_milli - size.gpus * whole
-                proved += self.demand[size] * max(0, gain)
+        for size in self.several:
+            gain = SCALE * size.total_milli - size.gpus * mu[GPU_MILLI]
+            proved += self.demand[size] * max(0, gain)
         costs = [mu[left] - v for (left, _), v in zip(self.patterns, worth, strict=True)]
         return proved, costs
 
@@ -313,7 +315,7 @@ class _Model:
             slots = weighted((self.x[p], patterns[p][1][place]) for p in chosen)
             model.add(total(z for (s, _), z in self.z.items() if s == size) <= slots)
         several = [(z, s.gpus) for (s, _), z in self.z.items() if s.gpus > 1]
-        for left, count in {GPU_MILLI: 0, **devices}.items():
+        for left, count in devices.items():
             use: list[Expr] = [self.x[p] for p in chosen if patterns[p][0] == left]
             if left == GPU_MILLI and several:
                 use.append(weighted(several))
