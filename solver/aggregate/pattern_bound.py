@@ -41,6 +41,9 @@ from solver.search import Effort, NoSolutionError, Outcome, SearchLimits, search
 MOST_PATTERNS = 20_000
 """Patterns of all kinds of devices together; with more the program is not made."""
 
+MOST_WORK = 5.0
+"""Deterministic time of one search, which is the same on every machine."""
+
 SCALE = 1000
 """Prices are integers, in thousandths of a milli-GPU."""
 
@@ -329,7 +332,12 @@ class _Model:
     def search(self, objective: Expr, sense: str, time_s: float, seed: int) -> Outcome | None:
         """The best solution found, with its bound; None where there is none in time."""
         limits = SearchLimits(
-            effort=Effort.QUICK, time_s=time_s, deterministic=None, workers=1, seed=seed, gap=0.0
+            effort=Effort.QUICK,
+            time_s=time_s,
+            deterministic=MOST_WORK,
+            workers=1,
+            seed=seed,
+            gap=0.0,
         )
         try:
             found = search(self._model, objective, sense, limits)

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from solver.aggregate.bundles import Bundler, loose_pods, size_of
 from solver.aggregate.packer import Packer
-from solver.aggregate.pattern_bound import Cutting, Size, cut_devices, least_cpu
+from solver.aggregate.pattern_bound import CpuChoice, Cutting, Size, cut_devices, least_cpu
 from solver.problem import Problem, RoleKey
 from solver.stock import NO_LIMIT, Stock
 from solver.tiers import Ruler, Step, StepKind
@@ -38,6 +38,7 @@ class DevicePatterns:
         )
         self._cpu_milli = min(NO_LIMIT, sum(int(stock.cpu[n]) for n in open_))
         self._cuttings: dict[int, Cutting | None] = {}
+        self._choices: dict[tuple[int, int], CpuChoice | None] = {}
         self._packings: list[Packer] | None = None
 
     @classmethod
@@ -66,9 +67,7 @@ class DevicePatterns:
             return None if cutting is None else cutting.bound
         if self._cpu_milli >= NO_LIMIT:
             return None
-        choice = least_cpu(
-            self._demand(step.level), self._devices, values["started"], time_s, self._seed
-        )
+        choice = self._choice(step.level, values["started"], time_s)
         return None if choice is None else max(0, self._cpu_milli - choice.cpu_milli)
 
     def packings(self, deadline_s: float) -> Sequence[Packer]:
@@ -93,10 +92,16 @@ class DevicePatterns:
         yield packer
         if _all_cpu_only(problem, packer):
             return
-        demand = self._demand(level)
-        choice = least_cpu(demand, self._devices, cutting.value, _part(deadline_s), seed=self._seed)
+        choice = self._choice(level, cutting.value, _part(deadline_s))
         if choice is not None:
             yield Bundler(problem, pods, deadline_s).packed(choice.cutting, choice.starts)
+
+    def _choice(self, level: int, value: int, time_s: float) -> CpuChoice | None:
+        key = level, value
+        if key not in self._choices:
+            demand = self._demand(level)
+            self._choices[key] = least_cpu(demand, self._devices, value, time_s, self._seed)
+        return self._choices[key]
 
     def _cutting(self, level: int, time_s: float) -> Cutting | None:
         if level not in self._cuttings:
