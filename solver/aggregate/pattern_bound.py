@@ -330,7 +330,13 @@ class _Model:
         self._model.add(weighted((z, s.total_milli) for (s, _), z in self.z.items()) >= value)
 
     def search(self, objective: Expr, sense: str, time_s: float, seed: int) -> Outcome | None:
-        """The best solution found, with its bound; None where there is none in time."""
+        """The best solution found, with its bound; None where there is none in time.
+
+        Raises
+        ------
+        KeyboardInterrupt
+            Ctrl-C.
+        """
         limits = SearchLimits(
             effort=Effort.QUICK,
             time_s=time_s,
@@ -343,6 +349,8 @@ class _Model:
             found = search(self._model, objective, sense, limits)
         except NoSolutionError:
             return None
+        if found.interrupted:
+            raise KeyboardInterrupt
         return found if found.found else None
 
     def cutting(self, found: Outcome, bound: int) -> Cutting:
