@@ -212,7 +212,7 @@ def _search_aggregated(
     patterns = DevicePatterns.of(ruler, Stock(problem), options.seed)
     if patterns is not None and not start.placements:
         # In seconds, and often proved: before the baselines, which may take half of the time.
-        until_s = began + options.time_limit_s / 2
+        until_s = began + options.time_limit_s  # a packing cut short is worth little
         plans = [packer.plan() for packer in patterns.packings(until_s)]
         sound = [plan for plan in plans if not verify(problem, plan)]
         incumbent = max([start, *sound], key=ruler.key)

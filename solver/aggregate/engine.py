@@ -148,7 +148,8 @@ class _Run:
         else:
             if self._patterns is not None:
                 guide.by_patterns(self._patterns)
-            guide.by_size()
+            if guide.best is None:
+                guide.by_size()
         self._adopt(guide)
         program = Relaxation(self._ruler, stock)
         wish = wish_of(self._ruler, program, self._left_s)
