@@ -18,7 +18,7 @@ from specs.importers.openb import OpenbPod, read_pods
 
 ALL_MILLI = 6_212_000
 LIMIT_S = 30.0
-SEARCH = "8s"
+SEARCH = "12s"
 """Time limit of the search; reading, checking and explaining 8,152 jobs come on top."""
 
 
