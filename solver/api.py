@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable
 from contextlib import suppress
@@ -33,6 +34,9 @@ GIVE_WAY_PART = 0.25
 
 GREEDY_SEATS = 2_000_000
 """Replicas times nodes up to which all greedy baselines together take a few seconds."""
+
+PATTERN_SEATS = 20_000_000
+"""Replicas times nodes up to which a packing by device patterns is finished, whatever the time."""
 
 
 class PlanViolationError(RuntimeError):
@@ -209,14 +213,16 @@ def _search_aggregated(
     from solver.aggregate.patterns import DevicePatterns
 
     incumbent, interrupted = start, False
+    replicas = sum(job.replicas for job in problem.jobs)
     patterns = DevicePatterns.of(ruler, Stock(problem), options.seed)
     if patterns is not None and not start.placements:
         # In seconds, and often proved: before the baselines, which may take half of the time.
-        until_s = began + options.time_limit_s  # a packing cut short is worth little
+        # A packing cut short is worth little, and up to that size it takes seconds.
+        quick = replicas * len(problem.nodes) <= PATTERN_SEATS
+        until_s = math.inf if quick else began + options.time_limit_s
         plans = [packer.plan() for packer in patterns.packings(until_s)]
         sound = [plan for plan in plans if not verify(problem, plan)]
         incumbent = max([start, *sound], key=ruler.key)
-    replicas = sum(job.replicas for job in problem.jobs)
     # Shares of GPUs are what the packer is no master of, and the baselines are.
     shares = any(role.shape.is_share for _, role in problem.roles())
     if shares or replicas * len(problem.nodes) <= GREEDY_SEATS:
