@@ -201,10 +201,11 @@ class _Run:
         values = self._ruler.measure(self._plan)
         wished = iter(wish.worth if wish is not None else ())
         granted = wish is not None
+        for place in range(len(values)):  # they are known by now, also where time is up
+            self._bound_by_patterns(place, values)
         for place, step in enumerate(self._ruler.steps):
             if step.kind not in ADMISSION:
                 continue
-            self._bound_by_patterns(place, values)
             if self._left_s() <= 0:
                 return None
             bound = next(wished, None) if granted else None
