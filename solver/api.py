@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable
 from contextlib import suppress
@@ -19,6 +20,7 @@ from solver.progress import Progress, ProgressListener
 from solver.reasons import pending
 from solver.result import Improved, SolveResult, SolveStatus, Timing
 from solver.solution import Plan
+from solver.stock import Stock
 from solver.tiers import Ruler, must_runs
 from solver.verify import Violation, verify
 
@@ -35,6 +37,9 @@ LITTLE_PART = 0.1
 
 GREEDY_SEATS = 2_000_000
 """Replicas times nodes up to which all greedy baselines together take a few seconds."""
+
+PATTERN_SEATS = 20_000_000
+"""Replicas times nodes up to which a packing by device patterns is finished, whatever the time."""
 
 
 class PlanViolationError(RuntimeError):
@@ -211,13 +216,23 @@ def _search_aggregated(
     start: Plan,
 ) -> Improved:
     from solver.aggregate.engine import improve
+    from solver.aggregate.patterns import DevicePatterns
 
     incumbent, interrupted = start, False
     replicas = sum(job.replicas for job in problem.jobs)
+    patterns = DevicePatterns.of(ruler, Stock(problem), options.seed)
+    if patterns is not None and not start.placements:
+        # In seconds, and often proved: before the baselines, which may take half of the time.
+        # A packing cut short is worth little, and up to that size it takes seconds.
+        quick = replicas * len(problem.nodes) <= PATTERN_SEATS
+        until_s = math.inf if quick else began + options.time_limit_s
+        plans = [packer.plan() for packer in patterns.packings(until_s)]
+        sound = [plan for plan in plans if not verify(problem, plan)]
+        incumbent = max([start, *sound], key=ruler.key)
     # Shares of GPUs are what the packer is no master of, and the baselines are.
     shares = any(role.shape.is_share for _, role in problem.roles())
     if shares or replicas * len(problem.nodes) <= GREEDY_SEATS:
-        incumbent, interrupted = best_greedy(problem, ruler, options, progress, start)
+        incumbent, interrupted = best_greedy(problem, ruler, options, progress, incumbent)
     started_s = began - options.time_limit_s if interrupted else began
     return improve(
         problem,
@@ -227,6 +242,7 @@ def _search_aggregated(
         start=start,
         started_s=started_s,
         listener=progress,
+        patterns=patterns,
     )
 
 

@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import math
 import time
+from collections.abc import Sequence
 
 from solver.aggregate.blocks import BlockProgram
 from solver.aggregate.guided import Guide
+from solver.aggregate.patterns import DevicePatterns
 from solver.aggregate.relaxation import ADMISSION, Relaxation
 from solver.aggregate.wish import Wish, wish_of
 from solver.interrupts import held
@@ -49,6 +51,7 @@ def improve(
     start: Plan | None = None,
     started_s: float | None = None,
     listener: ProgressListener | None = None,
+    patterns: DevicePatterns | None = None,
 ) -> Improved:
     """Improve `incumbent`, and bound every step.
 
@@ -58,9 +61,11 @@ def improve(
         What is left of the last plan: then that is improved, and nothing is packed from scratch.
     started_s
         `time.monotonic()` at which the clock of ``options.time_limit_s`` started.
+    patterns
+        Device patterns of the problem, where somebody has made some already.
     """
     began = started_s or time.monotonic()
-    run = _Run(problem, ruler, incumbent, options, began, listener, start or Plan())
+    run = _Run(problem, ruler, incumbent, options, began, listener, start or Plan(), patterns)
     return run.improve()
 
 
@@ -74,6 +79,7 @@ class _Run:
         started_s: float,
         listener: ProgressListener | None,
         start: Plan,
+        patterns: DevicePatterns | None,
     ) -> None:
         self._problem = problem
         self._start = start
@@ -86,10 +92,12 @@ class _Run:
         self._key = ruler.key(incumbent)
         self._bounds = [ruler.limit(step) for step in ruler.steps]
         self._notes: list[str] = []
+        self._patterns = patterns
 
     def improve(self) -> Improved:
         began = time.monotonic()
         stock = Stock(self._problem)
+        self._patterns = self._patterns or DevicePatterns.of(self._ruler, stock, self._options.seed)
         build_s = time.monotonic() - began
         try:
             wish = self._find_plan(stock)
@@ -138,7 +146,10 @@ class _Run:
         if self._start.placements:
             guide.resume(self._start)
         else:
-            guide.by_size()
+            if self._patterns is not None:
+                guide.by_patterns(self._patterns)
+            if guide.best is None:
+                guide.by_size()
         self._adopt(guide)
         program = Relaxation(self._ruler, stock)
         wish = wish_of(self._ruler, program, self._left_s)
@@ -190,6 +201,8 @@ class _Run:
         values = self._ruler.measure(self._plan)
         wished = iter(wish.worth if wish is not None else ())
         granted = wish is not None
+        for place in range(len(values)):  # they are known by now, also where time is up
+            self._bound_by_patterns(place, values)
         for place, step in enumerate(self._ruler.steps):
             if step.kind not in ADMISSION:
                 continue
@@ -208,6 +221,19 @@ class _Run:
                 granted = granted and bound == values[place]
             program.keep(step, values[place])
         return program
+
+    def _bound_by_patterns(self, place: int, values: Sequence[int]) -> None:
+        """The bound of a step by device patterns, where they apply and it is open."""
+        step = self._ruler.steps[place]
+        if self._patterns is None or not step.better(self._bounds[place], values[place]):
+            return
+        pairs = zip(self._ruler.steps, values, strict=True)
+        same_level = {s.kind: value for s, value in pairs if s.level == step.level}
+        bound = self._patterns.bound(step, same_level, self._left_s())
+        if bound is not None:
+            with held():
+                self._bounds[place] = min(self._bounds[place], bound)
+            self._tell(_name(step))
 
     def _tell(self, what: str) -> None:
         if self._listener is None:

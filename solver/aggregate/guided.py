@@ -14,6 +14,7 @@ import numpy as np
 
 from solver.aggregate.consolidate import Consolidator
 from solver.aggregate.packer import Packer, Seats
+from solver.aggregate.patterns import DevicePatterns
 from solver.aggregate.polish import Polisher
 from solver.aggregate.regroup import Regrouper
 from solver.aggregate.relaxation import ADMISSION
@@ -61,6 +62,11 @@ class Guide:
         """Higher levels first, in a level the largest and hungriest replicas first."""
         order = sorted(self._problem.jobs, key=lambda job: (-job.priority, *self._hungry(job)))
         self._consider(self._packed(order))
+
+    def by_patterns(self, patterns: DevicePatterns) -> None:
+        """What device patterns start, in balanced bundles."""
+        for packer in patterns.packings(self._deadline_s):
+            self._consider(packer)
 
     def resume(self, plan: Plan) -> None:
         """Everybody stays where a former plan has them; what fits beside them is started."""

@@ -26,8 +26,8 @@ from functools import cache
 import numpy as np
 from numpy.typing import NDArray
 
-from solver.aggregate.lp import LinearProgram
 from solver.ledger import Ledger
+from solver.lp import LinearProgram
 from solver.problem import RoleKey
 from solver.queues import subtree
 from solver.stock import NO_LIMIT, Ints, Stock

@@ -7,12 +7,12 @@ import time
 import pytest
 
 from solver.aggregate.blocks import BlockProgram
-from solver.aggregate.lp import LinearProgram
 from solver.aggregate.packer import Move, Packer
 from solver.aggregate.regroup import Regrouper
 from solver.aggregate.relaxation import ADMISSION, Relaxation
 from solver.aggregate.ruin import Ruin
 from solver.aggregate.wish import Wish
+from solver.lp import LinearProgram
 from solver.problem import Problem
 from solver.solution import Plan
 from solver.stock import Seat, Stock

@@ -19,11 +19,12 @@ _Solver = highspy.Highs.__bases__[0]
 
 @dataclass(frozen=True, slots=True)
 class LpSolution:
-    """An optimum: its value, a bound that is safe against rounding, and every column's value."""
+    """An optimum: value, a bound safe against rounding, values of columns and duals of rows."""
 
     value: float
     bound: float
     columns: NDArray[np.float64]
+    duals: NDArray[np.float64]
 
 
 class LinearProgram:
@@ -109,6 +110,7 @@ class LinearProgram:
             value=value,
             bound=self._safe_bound(vector, np.array(found.row_dual), sense),
             columns=np.array(found.col_value),
+            duals=np.array(found.row_dual),
         )
 
     def _safe_bound(

@@ -1,0 +1,1 @@
+"""What a node is worth at prices of requests, and the prices that a workload implies."""
