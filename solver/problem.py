@@ -52,6 +52,9 @@ class Problem:
         ``preemption_cost`` is not among the objectives.
     most_recut_gpus
         GPUs whose MIG geometry or mode one plan may change; None is no limit.
+    defragment
+        Running work that is movable may move without anybody starting for it. To be stopped it
+        takes a reason of `preempt_for` all the same.
 
     Raises
     ------
@@ -69,6 +72,7 @@ class Problem:
     preempt_for: tuple[str, ...] = PREEMPT_FOR
     reference_shapes: tuple[tuple[Shape, int], ...] | None = None
     most_recut_gpus: int | None = None
+    defragment: bool = False
 
     def __post_init__(self) -> None:
         faults = [*self._duplicate_names(), *self._dangling(), *self._overheld_gpus()]
