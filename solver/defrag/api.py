@@ -15,8 +15,7 @@ from solver.preemption.cost import plan_cost_gpu_s
 from solver.problem import Problem
 from solver.solution import Plan
 from solver.state import states_after
-from solver.stranding import StrandingMeter
-from solver.tiers import stranded_scale
+from solver.stranding import StrandingMeter, stranded_scale
 from solver.verify import verify
 
 
@@ -54,6 +53,7 @@ def defragment(
     ends_at_s = time.monotonic() + options.time_limit_s
     meter = StrandingMeter(problem)
     excluded, complete = False, True
+    found: list[tuple[Plan, int, int | None]]
     if target is not None:
         question = for_job(problem, target)
         opened = cheapest_start(question, options, ends_at_s)

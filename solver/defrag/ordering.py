@@ -18,7 +18,7 @@ import networkx as nx
 
 from solver.cluster import GPU_MILLI
 from solver.defrag.steps import Action, Cycle, Place, Schedule, StepKind
-from solver.fit import hosts, pick_gpus, share_milli_on
+from solver.fit import fit, hosts, pick_gpus, share_milli_on
 from solver.preemption.cost import cost_of, displacement_cost_gpu_s
 from solver.problem import Problem
 from solver.solution import Move, Plan
@@ -103,9 +103,9 @@ class _Floor:
         """Free space for a replica, anywhere; on the node that has least to spare."""
         found: list[tuple[int, str, Place]] = []
         for node in self.problem.nodes:
-            if not hosts(node, shape):
-                continue
             state = self._state(node.name)
+            if not hosts(node, shape) or not fit(node, shape, state):
+                continue
             gpus = pick_gpus(node, shape, state)
             if gpus is None:
                 continue

@@ -1,7 +1,7 @@
 """Whether steps can be carried out one after the other: each state between them is judged.
 
-Written from the definitions and from `solver.verify`, knowing nothing of how an order is found: what
-runs is kept in a table, every step is put to the judge as a plan of its own on the problem as it
+Written from the definitions and from `solver.verify`, knowing nothing of how an order is found:
+what runs is kept in a table, every step is put to the judge as a plan of its own on the problem as it
 stands at that moment, and in the end everything must be where the plan has it.
 """
 
@@ -122,10 +122,10 @@ def _differences(problem: Problem, plan: Plan, table: Table, started: set[str]) 
         place = Place(node=move.node, gpus=move.gpus, share_milli=move.share_milli)
         goal[move.job, move.replica] = place
     faults = []
-    for (job, number), place in goal.items():
+    for (job, number), end in goal.items():
         held = table[job, number]
         now = held and Place(node=held.node, gpus=held.gpus, share_milli=held.share_milli)
-        if now != place:
-            faults.append(f'replica {number} of job "{job}": ends at {now}, the plan has {place}')
+        if now != end:
+            faults.append(f'replica {number} of job "{job}": ends at {now}, the plan has {end}')
     missing = sorted(set(plan.by_job) - started)
     return faults + [f'job "{job}": is never started' for job in missing]
