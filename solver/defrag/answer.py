@@ -81,6 +81,7 @@ class Defragmentation:
     scale: int
     excluded: bool = False
     complete: bool = True
+    total_s: float = 0.0
     notes: tuple[str, ...] = ()
 
     @property

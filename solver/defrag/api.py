@@ -50,7 +50,8 @@ def defragment(
         A plan or its steps broke a rule: our bug.
     """
     options = options or SolveOptions()
-    ends_at_s = time.monotonic() + options.time_limit_s
+    began = time.monotonic()
+    ends_at_s = began + options.time_limit_s
     meter = StrandingMeter(problem)
     excluded, complete = False, True
     found: list[tuple[Plan, int, int | None]]
@@ -79,6 +80,7 @@ def defragment(
         scale=stranded_scale(problem),
         excluded=excluded,
         complete=complete,
+        total_s=time.monotonic() - began,
     )
 
 

@@ -21,7 +21,7 @@ Table = dict[tuple[str, int], RunningReplica | None]
 
 
 def replay(problem: Problem, plan: Plan, actions: Sequence[Action]) -> list[str]:
-    """Every fault of the steps as a way to carry out the plan; empty where they are right."""
+    """Faults of the first wrong step, or of where all of them lead; empty where they are right."""
     table: Table = {
         (job.name, number): held
         for job in problem.running
@@ -38,6 +38,8 @@ def replay(problem: Problem, plan: Plan, actions: Sequence[Action]) -> list[str]
             faults += _stop(said, table, action)
         else:
             faults += _move(said, problem, table, action)
+        if faults:  # what comes after a wrong step says nothing
+            return faults
     return [*faults, *_differences(problem, plan, table, started)]
 
 
