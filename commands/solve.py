@@ -54,8 +54,8 @@ def solve(
     """Place the pending jobs of a spec: a checked plan, with the proved bound of every tier.
 
     With --defrag running work is moved, in an order in which every step can be carried out. The
-    exit code is 4 where a job marked must (or that of --for) is proved unable to run. Ctrl-C ends the search;
-    the best plan so far is then the answer.
+    exit code is 4 where a job marked must (or that of --for) is proved unable to run. Ctrl-C ends
+    the search; the best plan so far is then the answer.
     """
     from commands.defrag import check_options, defragmented
     from commands.errors import MustJobError

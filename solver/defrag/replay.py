@@ -1,8 +1,8 @@
 """Whether steps can be carried out one after the other: each state between them is judged.
 
 Written from the definitions and from `solver.verify`, knowing nothing of how an order is found:
-what runs is kept in a table, every step is put to the judge as a plan of its own on the problem as it
-stands at that moment, and in the end everything must be where the plan has it.
+what runs is kept in a table, every step is put to the judge as a plan of its own on the problem as
+it stands at that moment, and in the end everything must be where the plan has it.
 """
 
 from __future__ import annotations

@@ -10,6 +10,7 @@ from solver.figures import measure_cluster, report_evictions, report_moves, repo
 from solver.problem import Problem
 from solver.reasons import pending
 from solver.result import ObjectiveTerm, SolveResult, SolveStatus, Timing
+from solver.solution import Plan
 from solver.tiers import Ruler
 
 
@@ -29,14 +30,17 @@ def as_result(problem: Problem, answer: Defragmentation, notes: Iterable[str] = 
     said = [*notes, *answer.notes]
     others = len(problem.pending) - len(answer.question.pending)
     if answer.target is not None and others:
-        said.append(f"only {answer.target} was asked for; {others} other pending jobs wait on")
+        said.append(f"only {answer.target} was asked for: what else waits is left out of it")
+    if answer.target is None and problem.pending:
+        said.append("nothing starts by itself: solve again once the moves are made")
     return SolveResult(
         status=SolveStatus.OPTIMAL if best.proved else SolveStatus.FEASIBLE,
         policy="cp-sat",
         model="direct",
         plan=best.plan,
         objectives=_terms(answer, best),
-        pending=pending(whole, best.plan),
+        # Where nothing is to start, jobs wait for the reasons that they have now.
+        pending=pending(whole, best.plan if answer.target else Plan()),
         queues=report_queues(whole, best.plan),
         metrics=measure_cluster(whole, best.plan, ruler),
         timing=Timing(total_s=answer.total_s),

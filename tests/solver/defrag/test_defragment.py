@@ -44,15 +44,13 @@ def twelve_free(preemption: Preemption = MOVABLE) -> Scenario:
 def test_twelve_free_eight_wanted_two_jobs_move_into_the_gaps_of_others():
     answer = defragmented(twelve_free(), target="big")
 
-    # Only n1 and n4 hold what the others have room for: "d" (4) fits into n1's gap, "e" (2) beside
-    # "b" or "c"; or "a" (4) would need four free on one node, and there is no such node.
+    # The gaps are of 4, 3, 3 and 2 GPUs. Two GPUs leave n4, and the four of n1 or n4 fill the other
+    # one's gap: six GPUs restart. Nothing is to be had for five.
     point = answer.best
-    assert point is not None and point.proved
+    assert point is not None
+    assert point.proved
     assert point.cost_gpu_s == 6 * 60
-    assert sorted((m.job, m.node) for m in point.plan.moves) == [
-        ("d", "n1"),
-        ("e", point.plan.moves[1].node),
-    ]
+    assert {move.job for move in point.plan.moves} in ({"a", "e"}, {"d", "e"})
     assert [p.job for p in point.plan.placements] == ["big"]
     assert [a.kind for a in point.schedule.actions] == [
         StepKind.MOVE,
@@ -64,7 +62,8 @@ def test_twelve_free_eight_wanted_two_jobs_move_into_the_gaps_of_others():
 def test_what_may_neither_move_nor_stop_is_left_alone_and_said_to_be_in_the_way():
     answer = defragmented(twelve_free(PINNED), target="big")
 
-    assert answer.points == () and answer.excluded
+    assert answer.points == ()
+    assert answer.excluded
 
 
 def test_work_of_equal_priority_moves_but_does_not_stop():
@@ -95,7 +94,8 @@ def test_a_job_of_higher_priority_stops_what_is_cheaper_than_moving():
 
     answer = defragmented(story, target="big")
 
-    assert answer.best is not None and answer.best.proved
+    assert answer.best is not None
+    assert answer.best.proved
     assert [e.job for e in answer.best.plan.evictions] == ["cheap"]
     assert answer.best.cost_gpu_s == 5
 
@@ -103,7 +103,8 @@ def test_a_job_of_higher_priority_stops_what_is_cheaper_than_moving():
 def test_a_job_that_fits_moves_nobody():
     answer = defragmented(Scenario().node("n", gpus=2).job("j", gpus=2), target="j")
 
-    assert answer.best is not None and answer.best.proved
+    assert answer.best is not None
+    assert answer.best.proved
     assert answer.best.cost_gpu_s == 0
     assert [action.kind for action in answer.best.schedule.actions] == [StepKind.START]
 
@@ -123,20 +124,23 @@ def test_the_curve_goes_from_nothing_to_the_fewest_stranded():
     # Free: 2 + 3 + 3. One move empties n2; a second one, n3.
     gpus = [(p.cost_gpu_s, p.stranded_milli / answer.scale) for p in answer.points]
     assert gpus == [(0, 8), (10, 4), (25, 0)]
-    assert answer.complete and all(point.proved for point in answer.points)
+    assert answer.complete
+    assert all(point.proved for point in answer.points)
 
 
 def test_a_budget_buys_the_best_there_is_for_it():
     answer = defragmented(scattered(), budget_gpu_s=24)
 
-    assert answer.best is not None and answer.best.proved
+    assert answer.best is not None
+    assert answer.best.proved
     assert (answer.best.cost_gpu_s, answer.best.stranded_milli / answer.scale) == (10, 4)
 
 
 def test_a_budget_of_nothing_moves_nothing():
     answer = defragmented(scattered(), budget_gpu_s=0)
 
-    assert answer.best is not None and answer.best.plan.leaves_running_alone
+    assert answer.best is not None
+    assert answer.best.plan.leaves_running_alone
 
 
 def test_a_job_whose_cheapest_way_is_over_the_budget_does_not_start():
@@ -151,4 +155,5 @@ def test_without_a_job_nothing_stops_and_nothing_starts(asked: dict[str, int]):
     answer = defragmented(story, **asked)
 
     for point in answer.points:
-        assert not point.plan.evictions and not point.plan.placements
+        assert not point.plan.evictions
+        assert not point.plan.placements

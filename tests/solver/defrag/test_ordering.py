@@ -69,7 +69,8 @@ def test_a_swap_goes_through_free_space_and_pays_one_more_restart():
     assert [kind for kind, _ in kinds(found)] == ["park", "move", "move"]
     assert found.cost_gpu_s == 2 * 2 * 110 + 2 * 10
     (cycle,) = found.cycles
-    assert cycle.jobs == ("blue", "red") and cycle.broken_by is StepKind.PARK
+    assert cycle.jobs == ("blue", "red")
+    assert cycle.broken_by is StepKind.PARK
     assert cycle.cost_gpu_s == 20
 
 
@@ -78,7 +79,8 @@ def test_a_swap_without_free_space_is_named_and_one_of_the_two_pauses():
 
     assert [kind for kind, _ in kinds(found)] == ["pause", "move", "resume"]
     (cycle,) = found.cycles
-    assert cycle.jobs == ("blue", "red") and cycle.broken_by is StepKind.PAUSE
+    assert cycle.jobs == ("blue", "red")
+    assert cycle.broken_by is StepKind.PAUSE
     assert found.cost_gpu_s == 2 * 2 * 110
 
 
