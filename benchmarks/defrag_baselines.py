@@ -1,11 +1,11 @@
 """How schedulers make room for a blocked gang today: two baselines, in their own simple way.
 
-``consolidated``: scenarios in order. Victims are added one gang at a time, in the order in which the
-scheduler would look at them (lowest priority first, then the latest), up to `MOST_VICTIMS`; after
-each, the whole scenario is tried: the gang is placed first, then every victim is placed elsewhere
-again. The first scenario in which all find a place is the answer; nobody is lost by it. That is what
-the consolidation action of KAI-Scheduler does: pods of a scenario are evicted virtually, and it
-counts only if all of them are placed again.
+``consolidated``: scenarios in order. Victims are added one gang at a time, in the order in which
+the scheduler would look at them (lowest priority first, then the latest), up to `MOST_VICTIMS`;
+after each, the whole scenario is tried: the gang is placed first, then every victim is placed
+elsewhere again. The first scenario in which all find a place is the answer; nobody is lost by it.
+That is what the consolidation action of KAI-Scheduler does: pods of a scenario are evicted
+virtually, and it counts only if all of them are placed again.
 
 ``one_by_one``: victims of lower priority are stopped, one gang at a time, in the same order, until
 the gang fits; who turns out not to be needed is put back. None of them is placed elsewhere.

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from typing import Any
 
 from hypothesis import assume, event, given, settings
+from hypothesis import strategies as st
 
 from solver.defrag.api import defragment
 from solver.defrag.question import for_job, for_space
@@ -16,26 +17,49 @@ from solver.state import states_after
 from solver.stranding import StrandingMeter
 from solver.tiers import must_runs
 from solver.verify import verify
-from solver.workload import RunningJob
+from solver.workload import Preemption
 from tests.brute_force import Enumeration, TooManyPlansError
-from tests.strategies import crowded_problems
+from tests.scenario import Scenario
 
 OPTIONS = SolveOptions(time_limit_s=20, workers=1)
 PATIENCE = 4_000
 
 
-def loosened(problem: Problem) -> Problem:
-    """More of what runs may move than in the strategies."""
-    return replace(problem, running=tuple(map(_loosened, problem.running)))
+@st.composite
+def scattered(draw: Any) -> Problem:
+    """Two or three nodes of three or four GPUs, work on each, and a job that fits on none."""
+    story = Scenario(shuffle=False)
+    free: dict[str, list[int]] = {}
+    for place in range(draw(st.integers(2, 3))):
+        free[f"n{place}"] = list(range(draw(st.sampled_from([3, 4, 4]))))
+        story.node(f"n{place}", gpus=len(free[f"n{place}"]), cpu=draw(st.sampled_from([None, 4])))
+    hosts = sorted(free) + draw(st.lists(st.sampled_from(sorted(free)), max_size=1))
+    for number, node in enumerate(hosts):
+        size = min(len(free[node]), draw(st.sampled_from([1, 1, 2])))
+        if not size:
+            continue
+        taken = draw(st.permutations(free[node]))[:size]
+        free[node] = [gpu for gpu in free[node] if gpu not in taken]
+        story.running(
+            f"run-{number}",
+            node,
+            sorted(taken),
+            cpu=draw(st.sampled_from([0, 0, 1])),
+            priority=draw(st.sampled_from([0, 10])),
+            preemption=Preemption(
+                allowed=draw(st.booleans()),
+                movable=draw(st.sampled_from([True, True, False])),
+                checkpoint_age_s=draw(st.sampled_from([0, 30, 100])),
+                cost_gpu_s=draw(st.sampled_from([None, None, 7])),
+            ),
+        )
+    most = max(len(gpus) for gpus in free.values())
+    gpus = draw(st.integers(min(4, most + 1), 4))
+    return story.job("big", gpus=gpus, priority=5).problem()
 
 
-def _loosened(job: RunningJob) -> RunningJob:
-    movable = job.preemption.movable or job.preemption.allowed
-    return replace(job, preemption=replace(job.preemption, movable=movable))
-
-
-@settings(max_examples=25, deadline=None)
-@given(crowded_problems().map(loosened))
+@settings(max_examples=50, deadline=None)
+@given(scattered())
 def test_a_job_starts_at_the_least_cost_of_all_plans(problem: Problem):
     target = problem.jobs[0].name
     question = for_job(problem, target)
@@ -56,8 +80,8 @@ def test_a_job_starts_at_the_least_cost_of_all_plans(problem: Problem):
         assert replay(question, answer.best.plan, answer.best.schedule.actions) == []
 
 
-@settings(max_examples=25, deadline=None)
-@given(crowded_problems().map(loosened))
+@settings(max_examples=50, deadline=None)
+@given(scattered())
 def test_the_curve_is_that_of_all_plans(problem: Problem):
     question = for_space(problem)
     meter = StrandingMeter(question)
