@@ -56,6 +56,7 @@ class Benchmark:
 
 def registry() -> Mapping[str, Benchmark]:
     """All benchmarks by name."""
+    from benchmarks.defrag import DEFRAG
     from benchmarks.explain import EXPLAIN
     from benchmarks.import_objects import IMPORT
     from benchmarks.latency import LATENCY
@@ -82,6 +83,7 @@ def registry() -> Mapping[str, Benchmark]:
             OPENB_BENCHMARK,
             PHILLY_BENCHMARK,
             PREEMPT,
+            DEFRAG,
             PLUGIN,
             MIG,
             SIMULATE_SCALE,

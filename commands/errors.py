@@ -21,3 +21,12 @@ class MustJobError(CommandError):
 
 class NoAnswerError(CommandError):
     """The time was over before there was any answer."""
+
+
+class StuckJobError(MustJobError):
+    """It is proved that no moves and evictions let a job start."""
+
+    def __init__(self, job: str, within: str) -> None:
+        self.jobs = (job,)
+        text = f'no moves and evictions{within} let job "{job}" start; explain says why it waits'
+        Exception.__init__(self, text)

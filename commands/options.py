@@ -56,3 +56,26 @@ WorkersOption = Annotated[
 SeedOption = Annotated[
     int | None, typer.Option("--seed", min=0, help="Seed of every random choice.")
 ]
+DefragOption = Annotated[
+    bool,
+    typer.Option(
+        "--defrag", help="Move running work so that free GPUs are of use; the steps in order."
+    ),
+]
+ForOption = Annotated[
+    str | None,
+    typer.Option(
+        "--for",
+        metavar="JOB",
+        help="With --defrag: the least moves and evictions by which this job starts.",
+    ),
+]
+BudgetOption = Annotated[
+    int | None,
+    typer.Option(
+        "--budget",
+        metavar="GPU_S",
+        min=0,
+        help="With --defrag: most GPU-seconds that moves and evictions may cost together.",
+    ),
+]

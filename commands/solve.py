@@ -9,6 +9,9 @@ from typing import Annotated
 import typer
 
 from commands.options import (
+    BudgetOption,
+    DefragOption,
+    ForOption,
     MaxSizeOption,
     ModelOption,
     OutputFormat,
@@ -44,12 +47,17 @@ def solve(
             "--from", metavar="PLAN", help="Begin with a saved plan; what still stands is kept."
         ),
     ] = None,
+    defrag: DefragOption = False,
+    target: ForOption = None,
+    budget: BudgetOption = None,
 ) -> None:
     """Place the pending jobs of a spec: a checked plan, with the proved bound of every tier.
 
-    The exit code is 4 where a job marked must is proved unable to run. Ctrl-C ends the search;
-    the best plan so far is then the answer.
+    With --defrag running work is moved, in an order in which every step can be carried out. The
+    exit code is 4 where a job marked must (or that of --for) is proved unable to run. Ctrl-C ends
+    the search; the best plan so far is then the answer.
     """
+    from commands.defrag import check_options, defragmented
     from commands.errors import MustJobError
     from commands.inputs import read_question
     from commands.output import check_target, emit, write_file
@@ -68,9 +76,13 @@ def solve(
     if start is not None and policy != CP_SAT:
         text = f"{CP_SAT} can begin with a plan; {policy} always begins anew"
         raise typer.BadParameter(text, param_hint="--from")
+    check_options(defrag, target, budget, policy=policy, model=model, start=start)
     question = read_question(
         spec, max_size=max_size, time_limit=time_limit, workers=workers, seed=seed, model=model
     )
+    if defrag:
+        defragmented(question, target, budget, output, save)
+        return
     begin = None
     if start is not None:
         former = load_plan(start)

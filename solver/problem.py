@@ -55,6 +55,9 @@ class Problem:
         GPUs whose MIG geometry or mode one plan may change; None is no limit.
     recut_cost_gpu_s
         What changing one of them costs, beside what displacing running work costs.
+    defragment
+        Running work that is movable may move without anybody starting for it. To be stopped it
+        takes a reason of `preempt_for` all the same.
 
     Raises
     ------
@@ -73,6 +76,7 @@ class Problem:
     reference_shapes: tuple[tuple[Shape, int], ...] | None = None
     most_recut_gpus: int | None = None
     recut_cost_gpu_s: int = 0
+    defragment: bool = False
 
     def __post_init__(self) -> None:
         faults = [*self._duplicate_names(), *self._dangling(), *self._overheld_gpus()]

@@ -56,7 +56,10 @@ def check_displaced(problem: Problem, plan: Plan) -> Iterator[Violation]:
 
 def check_giving_way(problem: Problem, placed: Placed) -> Iterator[Violation]:
     """Something that starts must be worth it, by one of the listed reasons."""
-    displaced = [job for job in problem.running if placed.plan.displaced.get(job.name)]
+    named = set(placed.plan.displaced)
+    if problem.defragment:  # moves need no reason then
+        named = {eviction.job for eviction in placed.plan.evictions if eviction.replicas}
+    displaced = [job for job in problem.running if job.name in named]
     if not displaced:
         return
     used = _use_of_queues(problem, placed)

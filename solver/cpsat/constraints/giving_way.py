@@ -1,6 +1,7 @@
 """Running work is stopped or moved only for a reason that `Problem.preempt_for` lists.
 
-Let ``whole_j`` say that running job j stays as it is. Rule, for each j of priority p in queue q::
+Let ``whole_j`` say that running job j stays as it is (where the problem is to be defragmented: or
+moves, as that takes no reason then). Rule, for each j of priority p in queue q::
 
     1 - whole_j <= higher_p + sum over queues k != q of reclaims_k + sum over k != q of takes_kq
 
@@ -42,17 +43,19 @@ def add_giving_way(variables: Variables) -> None:
         return
     reasons = _Reasons(variables)
     for job in running:
-        stays = [(x, 1) for role in job.roles if role.held for _, x in variables.counts(job, role)]
+        moves = variables.problem.defragment
+        kept = [role for role in job.roles if role.held or moves]
+        stays = [(x, 1) for role in kept for _, x in variables.counts(job, role)]
         size = sum(role.replicas for role in job.roles if role.held)
-        whole = variables.boolean(f"whole[{job.name}]", _whole(job.name, size))
+        whole = variables.boolean(f"whole[{job.name}]", _whole(job.name, size, moves))
         variables.require(weighted([*stays, (whole, -size)]), 0, None)
         variables.require(total([whole, *reasons.of(job)]), 1, None)
 
 
-def _whole(job: str, size: int) -> Callable[[PlanView], int]:
+def _whole(job: str, size: int, moves: bool) -> Callable[[PlanView], int]:
     def value(view: PlanView) -> int:
         places = view.plan.by_job.get(job, ())
-        return int(sum(bool(view.role(p).held) for p in places) == size)
+        return int(sum(moves or bool(view.role(p).held) for p in places) == size)
 
     return value
 
