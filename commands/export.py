@@ -59,7 +59,10 @@ def export(
 
     check_folder(save, "--save")
     if to is Target.KUBERNETES and not objects:
-        text = "the objects that the spec was imported from say which pods its jobs are"
+        text = (
+            "missing; the objects that the spec was imported from say which pods its jobs are. "
+            "Give what was imported, such as --objects cluster.json"
+        )
         raise typer.BadParameter(text, param_hint="--objects")
     saved = load_saved(plan)
     imported = None
@@ -110,9 +113,13 @@ def _config_files(
     remarks: tuple[str, ...] = ()
     if to is Target.MIG_PARTED:
         text, labels = mig_parted(problem, saved.plan)
+        if not labels:
+            remarks = ("no node of the plan has MIG: the configuration is empty",)
         file = "mig-parted.yaml"
     elif to is Target.DEVICE_PLUGIN:
         text, labels, remarks = device_plugin(problem, saved.plan)
+        if not labels:
+            remarks += ("no node of the plan shares GPUs: the configuration is empty",)
         file = "device-plugin.yaml"
     else:
         text, labels = kueue_topology(problem.name, problem, keys)

@@ -96,7 +96,7 @@ def find_file(folder: Path, names: Sequence[str]) -> Path:
     if not files and (folders := [path.name for path in entries if path.is_dir()]):
         listed = ", ".join(folders[:MAX_LISTED]) + (", …" if len(folders) > MAX_LISTED else "")
         hint = f"It has only folders: {listed}"
-    raise TraceError(str(folder), f"the folder has a file {' or '.join(names)}", hint)
+    raise TraceError(str(folder), f"the folder has no file {' or '.join(names)}", hint)
 
 
 def read_text(path: Path) -> str:

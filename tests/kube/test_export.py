@@ -280,7 +280,24 @@ def test_a_plan_that_does_not_hold_any_more_is_refused(saved):
 
 
 def test_steps_need_the_objects(saved):
-    assert unstrand("export", saved / "plan.json", "--to", "kubernetes").code == 2
+    done = unstrand("export", saved / "plan.json", "--to", "kubernetes")
+
+    assert done.code == 2
+    assert "such as --objects cluster.json" in done.err
+
+
+@pytest.mark.parametrize(
+    ("to", "said"),
+    [
+        ("mig-parted", "note: no node of the plan has MIG: the configuration is empty"),
+        ("device-plugin", "note: no node of the plan shares GPUs: the configuration is empty"),
+    ],
+)
+def test_an_empty_configuration_is_said_to_be_empty(saved, to, said):
+    done = unstrand("export", saved / "plan.json", "--to", to)
+
+    assert done.code == 0
+    assert said in done.err
 
 
 def test_a_mig_layout_becomes_a_configuration_and_labels(tmp_path):

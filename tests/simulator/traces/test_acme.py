@@ -103,7 +103,7 @@ def test_rows_that_cannot_be_used_are_rejected_with_file_line_and_reason():
 
 
 def test_a_folder_without_either_trace_is_refused(tmp_path):
-    with pytest.raises(TraceError, match=r"the folder has a file trace_seren\.csv or"):
+    with pytest.raises(TraceError, match=r"the folder has no file trace_seren\.csv or"):
         read_acme(tmp_path)
     with pytest.raises(TraceError, match="there is no such folder"):
         read_acme(tmp_path / "none")

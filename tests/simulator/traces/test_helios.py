@@ -129,7 +129,7 @@ def test_a_broken_table_of_sizes_is_refused(tmp_path, sizes, message):
 
 
 def test_a_folder_without_the_log_is_refused(tmp_path):
-    with pytest.raises(TraceError, match=r"the folder has a file cluster_log\.csv or"):
+    with pytest.raises(TraceError, match=r"the folder has no file cluster_log\.csv or"):
         read_helios(tmp_path)
 
 

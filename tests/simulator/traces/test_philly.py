@@ -214,7 +214,7 @@ def test_a_table_of_sizes_that_is_missing_is_said(tmp_path):
     error = refusal(read_philly, tmp_path)
 
     assert (error.rule, error.hint) == (
-        "the folder has a file vc_nodes.csv",
+        "the folder has no file vc_nodes.csv",
         "Or say how many nodes a VC has",
     )
 

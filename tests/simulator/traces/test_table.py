@@ -143,7 +143,7 @@ def test_what_a_folder_has_instead_is_said(tmp_path):
     file = refusal(find_file, tmp_path / "philly_job.csv", ["a.csv"])
 
     assert str(lacking) == (
-        f"{tmp_path}: the folder has a file philly_jobs.csv.gz or philly_jobs.csv."
+        f"{tmp_path}: the folder has no file philly_jobs.csv.gz or philly_jobs.csv."
         ' Did you mean "philly_job.csv"? Known files there: philly_job.csv'
     )
     assert nowhere.rule == "there is no such folder"
