@@ -75,6 +75,7 @@ class _Settling:
                 capacity=_plus(node.capacity, resource, len(piece.gpus)),
                 allocatable=_plus(node.allocatable, resource, usable),
                 labels={**more, **node.labels},
+                by_claim=tuple(dict.fromkeys((*node.by_claim, resource))),
             )
             report.assumed.add("GPUs as ResourceSlices have them", piece.node, len(piece.gpus))
 

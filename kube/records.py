@@ -34,7 +34,7 @@ class Toleration(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Node:
-    """A node. `ready` None: it does not say."""
+    """A node. `ready` None: it does not say; `by_claim`: resources that only claims give out."""
 
     name: str
     capacity: Mapping[str, Fraction]
@@ -43,6 +43,7 @@ class Node:
     taints: tuple[tuple[str, str, str], ...]
     cordoned: bool
     ready: bool | None
+    by_claim: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

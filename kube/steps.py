@@ -4,7 +4,8 @@ In this order, where they are needed: nodes that pods are evicted from are cordo
 nothing else takes the room; pods are evicted through the Eviction API, which respects
 PodDisruptionBudgets; when they are gone, waiting pods are bound to their nodes, as a scheduler
 would do it, or, where scheduling gates still hold them, pinned to them; the cordons are taken back;
-gates are lifted. Suspended Jobs get the nodes of the plan as node affinity of their template.
+gates are lifted. Pods that a binding alone does not start are left to their scheduler. Suspended
+Jobs get the nodes of the plan as node affinity of their template.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from kube.binding import hindrance
 from kube.labels import HOSTNAME
 from specs.errors import SpecErrors, SpecFault
 
@@ -84,9 +86,12 @@ def plan_steps(plan: Plan, imported: Imported) -> Steps:
     lifts: list[Step] = []
     for job, places in plan.by_job.items():
         work = imported.pending[job]
+        at_by_role: dict[str, dict[int, str]] = {task.role: {} for task in work.tasks}
+        for place in places:
+            at_by_role[place.role][place.replica] = place.node
+        left = _left_to_scheduler(work, at_by_role, imported, found)
         for task in work.tasks:
-            at = {place.replica: place.node for place in places if place.role == task.role}
-            _start(work, task, at, imported, found, lifts)
+            _start(work, task, at_by_role[task.role], left, imported, found, lifts)
     found.steps += [_cordon(name, False) for name in closed]
     found.steps += lifts
     return found
@@ -172,10 +177,35 @@ def _about(pod: Pod, action: str, body: Body | None, text: str) -> Step:
 # Starting
 
 
+def _left_to_scheduler(
+    work: Work, at_by_role: Mapping[str, Mapping[int, str]], imported: Imported, found: Steps
+) -> set[str]:
+    """Waiting pods that a binding would not start; of a gang all, since it starts whole."""
+    bindable, left = [], []
+    for task in work.tasks:
+        for replica, node in sorted(at_by_role[task.role].items()):
+            if replica >= len(task.pods) or task.pods[replica].gates:
+                continue
+            pod = task.pods[replica]
+            if why := hindrance(pod, imported.nodes[node]):
+                left.append(pod.full_name)
+                found.remarks.append(
+                    f"{pod.full_name} is not bound to {node}: {why}; it is left to its scheduler, "
+                    "which may choose another node"
+                )
+            else:
+                bindable.append(pod.full_name)
+    if left and work.gang and bindable:
+        found.remarks.append(f"{work.name} is a gang: its other pods are left to its scheduler too")
+        left += bindable
+    return set(left)
+
+
 def _start(
     work: Work,
     task: Task,
     at: Mapping[int, str],
+    left: set[str],
     imported: Imported,
     found: Steps,
     lifts: list[Step],
@@ -185,7 +215,8 @@ def _start(
             continue
         pod = task.pods[replica]
         if not pod.gates:
-            found.steps.append(_binding(pod, node))
+            if pod.full_name not in left:
+                found.steps.append(_binding(pod, node))
             continue
         hostname = imported.nodes[node].labels.get(HOSTNAME)
         if hostname is None:

@@ -66,6 +66,7 @@ class Cluster:
         assert (body["metadata"]["namespace"], body["metadata"]["name"]) == key[1:]
         assert not pod["spec"].get("nodeName"), "bound already"
         assert not pod["spec"].get("schedulingGates"), "gated pods cannot be bound"
+        assert not pod["spec"].get("resourceClaims"), "a binding allocates no claim"
         self._run(pod, body["target"]["name"])
 
     def _run(self, pod: Object, node: str) -> None:

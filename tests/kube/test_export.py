@@ -27,6 +27,7 @@ from specs.plans import load_plan
 from tests.commands.running import unstrand
 from tests.kube.cluster_model import Cluster
 from tests.kube.objects import GPU, Read, gang, listed, node, pod, read, snapshot, thing
+from tests.kube.test_claims import by_template, piece, template, wants
 
 
 def planned(objects, folder):
@@ -116,6 +117,62 @@ def test_gates_of_kueue_are_left_to_kueue_and_that_is_said(tmp_path):
 
     assert [step.action for step in found.steps] == ["pin"]
     assert "Kueue" in found.remarks[0]
+
+
+def by_claim():
+    return [piece("n1", 4), template("t", wants(2))]
+
+
+@pytest.mark.parametrize(
+    ("objects", "why"),
+    [
+        ([node("n1"), *by_claim(), pod("p", resourceClaims=by_template("t"))], "allocates none"),
+        ([node("n1"), *by_claim(), pod("p", 2)], "makes no claim"),
+        (
+            [
+                node("n1", 2),
+                pod("p", 2, volumes=[{"name": "v", "persistentVolumeClaim": {"claimName": "c"}}]),
+            ],
+            "binds no volumes",
+        ),
+    ],
+    ids=["a claim", "an extended resource by claim", "a volume"],
+)
+def test_a_pod_that_a_binding_does_not_start_is_left_to_its_scheduler(objects, why, tmp_path):
+    plan, told = planned(objects, tmp_path)
+
+    found = plan_steps(plan, told.imported)
+
+    assert [place.job for place in plan.placements] == ["team/p"]
+    assert found.steps == []
+    assert any("team/p is not bound to n1" in r and why in r for r in found.remarks)
+
+
+def test_of_a_gang_with_a_pod_that_a_binding_does_not_start_none_is_bound(tmp_path):
+    marks = {"scheduling.x-k8s.io/pod-group": "g"}
+    objects = [
+        node("n1"),
+        *by_claim(),
+        *gang("g", 1, 0),
+        pod("g-1", labels=marks, resourceClaims=by_template("t")),
+        pod("alone"),
+    ]
+    plan, told = planned(objects, tmp_path)
+
+    found = plan_steps(plan, told.imported)
+
+    assert [(step.action, step.name) for step in found.steps] == [("bind", "alone")]
+    assert any("is a gang" in remark for remark in found.remarks)
+
+
+def test_gated_pods_with_claims_are_pinned_and_their_scheduler_allocates(tmp_path):
+    gates = [{"name": "example.com/hold"}]
+    waits = pod("p", resourceClaims=by_template("t"), schedulingGates=gates)
+    plan, told = planned([node("n1"), *by_claim(), waits], tmp_path)
+
+    found = plan_steps(plan, told.imported)
+
+    assert [step.action for step in found.steps] == ["pin", "lift"]
 
 
 def evicting(job="team/low", replicas=(0, 1)):
