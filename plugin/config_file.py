@@ -78,6 +78,11 @@ class _Reader:
             flags, ("flags",), "useNodeFeatureAPI", values.flag, labels.use_node_feature_api
         )
         config = replace(config, labels=replace(labels, use_node_feature_api=use_api))
+        if use_api:
+            self.notes.append(
+                "useNodeFeatureAPI: no NodeFeature object is made; plugin labels --save writes the "
+                "file that node-feature-discovery reads"
+            )
         if "resources" in top:
             self.mapping(top["resources"], ("resources",))
             self.notes.append("resources: patterns are not read, here as in NVIDIA's plugin")
@@ -86,7 +91,11 @@ class _Reader:
                 "failOnInitError: the process stays, says why it is not ready and looks again"
             )
         if config.discovery is Discovery.TEGRA:
-            self.fault(("flags", "deviceDiscoveryStrategy"), '"tegra": only nvml is built in')
+            self.fault(
+                ("flags", "deviceDiscoveryStrategy"),
+                '"tegra": only nvml is built in',
+                "Use auto or nvml",
+            )
         sharing = self._sharing(self.mapping(top.get("sharing"), ("sharing",)), config)
         return replace(config, sharing=sharing)
 
