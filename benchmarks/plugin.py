@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import random
 import subprocess
 import sys
 import tempfile
@@ -139,31 +140,41 @@ async def _call(socket: Path, call: str, callers: int) -> tuple[float, float]:
         stream = stub.ListAndWatch(api_pb2.Empty())
         ids = [device.ID for device in (await stream.read()).devices]
         stream.cancel()
-        request: Any
-        if call == "Allocate":
-            one = api_pb2.ContainerAllocateRequest(devices_ids=ids[:1])
-            request = api_pb2.AllocateRequest(container_requests=[one])
-        else:
-            asked = api_pb2.ContainerPreferredAllocationRequest(
-                available_deviceIDs=ids, allocation_size=2
-            )
-            request = api_pb2.PreferredAllocationRequest(container_requests=[asked])
-        # The request as bytes: what the kubelet takes to write it is not the plugin's time.
-        wire = request.SerializeToString()
+        # As bytes: what the kubelet takes to write a request is not the plugin's time.
+        chance = random.Random(callers)
+        wires = [[_request(call, ids, chance) for _ in range(CALLS)] for _ in range(callers)]
         ask: Any = channel.unary_unary(f"/v1beta1.DevicePlugin/{call}")
-        await ask(wire)
+        await ask(_request(call, ids, chance))
 
-        async def caller() -> list[float]:
+        async def caller(mine: list[bytes]) -> list[float]:
             took = []
-            for _ in range(CALLS):
+            for wire in mine:
                 began = time.perf_counter()
                 await ask(wire)
                 took.append(time.perf_counter() - began)
             return took
 
-        parts = await asyncio.gather(*(caller() for _ in range(callers)))
+        parts = await asyncio.gather(*(caller(mine) for mine in wires))
     took = sorted(one for part in parts for one in part)
     return took[len(took) // 2], took[int(len(took) * 0.99)]
+
+
+def _request(call: str, ids: list[str], chance: random.Random) -> bytes:
+    """A request as a filling node makes it: other devices free and another size each time."""
+    from plugin.proto.deviceplugin.v1beta1 import api_pb2
+
+    free = chance.sample(ids, chance.randint(max(2, len(ids) // 2), len(ids)))
+    size = chance.randint(1, min(4, len(free)))
+    if call == "Allocate":
+        one = api_pb2.ContainerAllocateRequest(devices_ids=free[:size])
+        return bytes(api_pb2.AllocateRequest(container_requests=[one]).SerializeToString())
+    asked = api_pb2.ContainerPreferredAllocationRequest(
+        available_deviceIDs=free,
+        must_include_deviceIDs=free[: chance.choice((0, 0, 1))],  # of an init container
+        allocation_size=size,
+    )
+    request = api_pb2.PreferredAllocationRequest(container_requests=[asked])
+    return bytes(request.SerializeToString())
 
 
 def _cpu_s(pid: int) -> float:

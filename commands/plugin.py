@@ -39,6 +39,16 @@ ConfigOption = Annotated[
 ]
 DomainOption = Annotated[str, typer.Option("--domain", help="Domain of the resource names.")]
 MigOption = Annotated[str | None, typer.Option("--mig-strategy", help="none, single or mixed.")]
+RuntimeOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--runtime-config",
+        metavar="FILE",
+        envvar="NVIDIA_CONTAINER_RUNTIME_CONFIG",
+        help="Config of the node's container runtime, to say what it lets containers take; "
+        "/etc/nvidia-container-runtime/config.toml, with --fake none.",
+    ),
+]
 SetOption = Annotated[
     list[str] | None,
     typer.Option(
@@ -139,10 +149,11 @@ def serve(
         bool,
         typer.Option("--pre-start", help="Check devices once more before a container starts."),
     ] = False,
+    runtime_config: RuntimeOption = None,
 ) -> None:
     """Serve this node's GPUs to the kubelet until told to stop."""
     from commands.plugin_serve import Wishes, run, walk
-    from commands.plugin_setup import need_extra
+    from commands.plugin_setup import need_extra, runtime_config_file
 
     need_extra()
     wishes = Wishes(
@@ -163,6 +174,7 @@ def serve(
         probe_s=probe_s,
         hold_down_s=hold_down_s,
         pre_start=pre_start,
+        runtime_config=runtime_config_file(runtime_config, fake),
     )
     if mock_kubelet:
         walk(wishes)
@@ -178,12 +190,14 @@ def devices(
     domain: DomainOption = "nvidia.com",
     mig_strategy: MigOption = None,
     settings: SetOption = None,
+    runtime_config: RuntimeOption = None,
     output: OutputOption = OutputFormat.TABLE,
 ) -> None:
     """Show what would be advertised, without talking to a kubelet."""
     from commands.output import emit
-    from commands.plugin_setup import config_loader, device_source
+    from commands.plugin_setup import config_loader, device_source, runtime_config_file
     from plugin.description import describe
+    from plugin.exposure import exposure_notes, read_exposure
     from plugin.resources import offer
     from report.plugin_view import devices_view
 
@@ -194,9 +208,12 @@ def devices(
     finally:
         source.close()
     wanted = offer(node, config)
-    for note in (*config.notes, *wanted.notes):
+    runtime = runtime_config_file(runtime_config, fake)
+    exposure = None if runtime is None else read_exposure(runtime)
+    exposed = () if exposure is None else exposure_notes(exposure, config)
+    for note in (*config.notes, *wanted.notes, *exposed):
         typer.echo(f"note: {note}", err=True)
-    report = describe(node, wanted)
+    report = describe(node, wanted, exposure)
     emit(output, report, devices_view(report))
 
 

@@ -40,6 +40,7 @@ class Wishes:
     probe_s: float
     hold_down_s: float
     pre_start: bool
+    runtime_config: Path | None = None
 
 
 def daemon_of(wishes: Wishes) -> Daemon:
@@ -83,6 +84,7 @@ def daemon_of(wishes: Wishes) -> Daemon:
             probe_s=wishes.probe_s,
             config_poll_s=min(2.0, wishes.check_interval_s),
             pre_start=wishes.pre_start,
+            runtime_config=wishes.runtime_config,
         ),
         config_stamp=lambda: file_stamp(file),
         health=HealthBook(

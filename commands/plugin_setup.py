@@ -53,6 +53,15 @@ def device_source(fake: str | None, state: Path | None = None) -> DeviceSource:
     return NvmlSource()
 
 
+def runtime_config_file(given: Path | None, fake: str | None) -> Path | None:
+    """Config of the container runtime to look at: this node's says nothing about fake GPUs."""
+    from plugin.exposure import RUNTIME_CONFIG
+
+    if given is not None:
+        return given
+    return RUNTIME_CONFIG if fake is None else None
+
+
 def config_loader(
     file: Path | None, domain: str, options: Mapping[str, Any]
 ) -> Callable[[], PluginConfig]:

@@ -6,73 +6,25 @@ lines and columns, and finds them by the path of a fault.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from difflib import get_close_matches
-from enum import StrEnum
 from typing import TypeVar
 
+from plugin import config_values as values
 from plugin.config import (
     Discovery,
     IdStrategy,
     LabelConfig,
-    ListStrategy,
     MigStrategy,
     PluginConfig,
     SharePolicy,
     Sharing,
 )
+from plugin.config_keys import KEYS, SHARED_KEYS, way_out
 from plugin.errors import ConfigError
 
 Path = tuple[str | int, ...]
-Choice = TypeVar("Choice", bound=StrEnum)
 Value = TypeVar("Value")
-
-MAX_REPLICAS = 10_000
-"""More shares of a GPU than that are a slip of the keyboard."""
-
-FLAG_KEYS = (
-    "migStrategy",
-    "failOnInitError",
-    "nvidiaDriverRoot",
-    "nvidiaDevRoot",
-    "gdrcopyEnabled",
-    "gdsEnabled",
-    "mofedEnabled",
-    "useNodeFeatureAPI",
-    "deviceDiscoveryStrategy",
-    "mpsRoot",
-    "plugin",
-    "gfd",
-)
-PLUGIN_KEYS = (
-    "passDeviceSpecs",
-    "deviceListStrategy",
-    "deviceIDStrategy",
-    "cdiAnnotationPrefix",
-    "nvidiaCTKPath",
-    "containerDriverRoot",
-    "sharedDevicesAllocationPolicy",
-)
-GFD_KEYS = ("oneshot", "noTimestamp", "sleepInterval", "outputFile", "machineTypeFile")
-SHARING_KEYS = ("renameByDefault", "failRequestsGreaterThanOne", "resources")
-SHARED_KEYS = ("name", "replicas", "rename", "devices")
-KEYS: Mapping[str, tuple[str, ...]] = {
-    "": ("version", "flags", "resources", "sharing", "imex"),
-    "flags": FLAG_KEYS,
-    "flags.plugin": PLUGIN_KEYS,
-    "flags.gfd": GFD_KEYS,
-    "resources": ("gpus", "mig"),
-    "sharing": ("timeSlicing", "mps"),
-    "sharing.timeSlicing": SHARING_KEYS,
-    "sharing.mps": SHARING_KEYS,
-    "sharing.timeSlicing.resources": SHARED_KEYS,
-    "imex": ("channelIDs", "required"),
-}
-"""Every key that is known, by the place it belongs to."""
-
-_DURATION = re.compile(r"(?:(\d+)h)?(?:(\d+)m(?!s))?(?:(\d+(?:\.\d+)?)s)?(?:(\d+)ms)?")
 
 
 class ConfigErrors(ConfigError):  # noqa: N818 - it holds several faults
@@ -112,7 +64,7 @@ class _Reader:
 
     def config(self, data: object, base: PluginConfig) -> PluginConfig:
         top = self.mapping(data, ())
-        version = self.get(top, (), "version", _text, "v1")
+        version = self.get(top, (), "version", values.text, "v1")
         if version != "v1":
             self.fault(("version",), f'"{version}": only v1 is known')
         flags = self.mapping(top.get("flags"), ("flags",))
@@ -123,9 +75,14 @@ class _Reader:
         config = self._imex(imex, config)
         labels = self._labels(self.mapping(flags.get("gfd"), ("flags", "gfd")), base.labels)
         use_api = self.get(
-            flags, ("flags",), "useNodeFeatureAPI", _flag, labels.use_node_feature_api
+            flags, ("flags",), "useNodeFeatureAPI", values.flag, labels.use_node_feature_api
         )
         config = replace(config, labels=replace(labels, use_node_feature_api=use_api))
+        if use_api:
+            self.notes.append(
+                "useNodeFeatureAPI: no NodeFeature object is made; plugin labels --save writes the "
+                "file that node-feature-discovery reads"
+            )
         if "resources" in top:
             self.mapping(top["resources"], ("resources",))
             self.notes.append("resources: patterns are not read, here as in NVIDIA's plugin")
@@ -134,7 +91,11 @@ class _Reader:
                 "failOnInitError: the process stays, says why it is not ready and looks again"
             )
         if config.discovery is Discovery.TEGRA:
-            self.fault(("flags", "deviceDiscoveryStrategy"), '"tegra": only nvml is built in')
+            self.fault(
+                ("flags", "deviceDiscoveryStrategy"),
+                '"tegra": only nvml is built in',
+                "Use auto or nvml",
+            )
         sharing = self._sharing(self.mapping(top.get("sharing"), ("sharing",)), config)
         return replace(config, sharing=sharing)
 
@@ -143,20 +104,20 @@ class _Reader:
         return replace(
             base,
             mig_strategy=self.get(
-                flags, at, "migStrategy", _choice(MigStrategy), base.mig_strategy
+                flags, at, "migStrategy", values.choice(MigStrategy), base.mig_strategy
             ),
             fail_on_init_error=self.get(
-                flags, at, "failOnInitError", _flag, base.fail_on_init_error
+                flags, at, "failOnInitError", values.flag, base.fail_on_init_error
             ),
-            driver_root=self.get(flags, at, "nvidiaDriverRoot", _text, base.driver_root),
-            dev_root=self.get(flags, at, "nvidiaDevRoot", _text, base.dev_root),
-            gdrcopy=self.get(flags, at, "gdrcopyEnabled", _flag, base.gdrcopy),
-            gds=self.get(flags, at, "gdsEnabled", _flag, base.gds),
-            mofed=self.get(flags, at, "mofedEnabled", _flag, base.mofed),
+            driver_root=self.get(flags, at, "nvidiaDriverRoot", values.text, base.driver_root),
+            dev_root=self.get(flags, at, "nvidiaDevRoot", values.text, base.dev_root),
+            gdrcopy=self.get(flags, at, "gdrcopyEnabled", values.flag, base.gdrcopy),
+            gds=self.get(flags, at, "gdsEnabled", values.flag, base.gds),
+            mofed=self.get(flags, at, "mofedEnabled", values.flag, base.mofed),
             discovery=self.get(
-                flags, at, "deviceDiscoveryStrategy", _choice(Discovery), base.discovery
+                flags, at, "deviceDiscoveryStrategy", values.choice(Discovery), base.discovery
             ),
-            mps_root=self.get(flags, at, "mpsRoot", _text, base.mps_root),
+            mps_root=self.get(flags, at, "mpsRoot", values.text, base.mps_root),
         )
 
     def _plugin(self, plugin: Mapping[str, object], base: PluginConfig) -> PluginConfig:
@@ -164,45 +125,47 @@ class _Reader:
         return replace(
             base,
             pass_device_specs=self.get(
-                plugin, at, "passDeviceSpecs", _flag, base.pass_device_specs
+                plugin, at, "passDeviceSpecs", values.flag, base.pass_device_specs
             ),
             list_strategies=self.get(
-                plugin, at, "deviceListStrategy", _strategies, base.list_strategies
+                plugin, at, "deviceListStrategy", values.strategies, base.list_strategies
             ),
             id_strategy=self.get(
-                plugin, at, "deviceIDStrategy", _choice(IdStrategy), base.id_strategy
+                plugin, at, "deviceIDStrategy", values.choice(IdStrategy), base.id_strategy
             ),
             cdi_annotation_prefix=self.get(
-                plugin, at, "cdiAnnotationPrefix", _text, base.cdi_annotation_prefix
+                plugin, at, "cdiAnnotationPrefix", values.text, base.cdi_annotation_prefix
             ),
-            ctk_path=self.get(plugin, at, "nvidiaCTKPath", _text, base.ctk_path),
+            ctk_path=self.get(plugin, at, "nvidiaCTKPath", values.text, base.ctk_path),
             container_driver_root=self.get(
-                plugin, at, "containerDriverRoot", _text, base.container_driver_root
+                plugin, at, "containerDriverRoot", values.text, base.container_driver_root
             ),
             share_policy=self.get(
                 plugin,
                 at,
                 "sharedDevicesAllocationPolicy",
-                _choice(SharePolicy),
+                values.choice(SharePolicy),
                 base.share_policy,
             ),
         )
 
     def _imex(self, imex: Mapping[str, object], base: PluginConfig) -> PluginConfig:
         at = ("imex",)
-        channels = self.get(imex, at, "channelIDs", _channels, base.imex_channel_ids)
-        required = self.get(imex, at, "required", _flag, base.imex_required)
+        channels = self.get(imex, at, "channelIDs", values.channels, base.imex_channel_ids)
+        required = self.get(imex, at, "required", values.flag, base.imex_required)
         return replace(base, imex_channel_ids=channels, imex_required=required)
 
     def _labels(self, gfd: Mapping[str, object], base: LabelConfig) -> LabelConfig:
         at = ("flags", "gfd")
         return replace(
             base,
-            oneshot=self.get(gfd, at, "oneshot", _flag, base.oneshot),
-            no_timestamp=self.get(gfd, at, "noTimestamp", _flag, base.no_timestamp),
-            sleep_s=self.get(gfd, at, "sleepInterval", _seconds, base.sleep_s),
-            output_file=self.get(gfd, at, "outputFile", _text, base.output_file),
-            machine_type_file=self.get(gfd, at, "machineTypeFile", _text, base.machine_type_file),
+            oneshot=self.get(gfd, at, "oneshot", values.flag, base.oneshot),
+            no_timestamp=self.get(gfd, at, "noTimestamp", values.flag, base.no_timestamp),
+            sleep_s=self.get(gfd, at, "sleepInterval", values.seconds, base.sleep_s),
+            output_file=self.get(gfd, at, "outputFile", values.text, base.output_file),
+            machine_type_file=self.get(
+                gfd, at, "machineTypeFile", values.text, base.machine_type_file
+            ),
         )
 
     def _sharing(self, sharing: Mapping[str, object], config: PluginConfig) -> tuple[Sharing, ...]:
@@ -222,8 +185,8 @@ class _Reader:
     def _shared(self, data: object, kind: str, *, mps: bool) -> tuple[Sharing, ...]:
         at: Path = ("sharing", kind)
         group = self.mapping(data, at)
-        rename = self.get(group, at, "renameByDefault", _flag, default=False)
-        single = self.get(group, at, "failRequestsGreaterThanOne", _flag, mps)
+        rename = self.get(group, at, "renameByDefault", values.flag, default=False)
+        single = self.get(group, at, "failRequestsGreaterThanOne", values.flag, mps)
         entries = group.get("resources")
         at = (*at, "resources")
         if not isinstance(entries, list) or not entries:
@@ -235,8 +198,8 @@ class _Reader:
             row = self.mapping(entry, here, SHARED_KEYS)
             if not row:
                 continue
-            name = self.get(row, here, "name", _text, "")
-            replicas = self.get(row, here, "replicas", _replicas, 0)
+            name = self.get(row, here, "name", values.text, "")
+            replicas = self.get(row, here, "replicas", values.replicas, 0)
             if not name:
                 self.fault(here, "a resource has a name")
             if "replicas" not in row:
@@ -273,7 +236,7 @@ class _Reader:
         known = keys if keys is not None else KEYS[".".join(str(step) for step in at)]
         for key in data:
             if key not in known:
-                self.fault((*at, key), "unknown key", _where(str(key), known))
+                self.fault((*at, key), "unknown key", way_out(str(key), known))
         return {key: value for key, value in data.items() if value is not None}
 
     def get(
@@ -291,77 +254,3 @@ class _Reader:
         except ValueError as error:
             self.fault((*at, key), f'"{mapping[key]}": {error}')
             return default
-
-
-def _where(key: str, known: tuple[str, ...]) -> str:
-    """Way out for an unknown key: where it belongs, or what it may have meant."""
-    places = [place or "the top" for place, keys in KEYS.items() if key in keys]
-    if places:
-        return f"It belongs under {' or '.join(places)}"
-    near = get_close_matches(key, known, n=1, cutoff=0.6)
-    return f'Did you mean "{near[0]}"?' if near else f"Known here: {', '.join(known)}"
-
-
-def _text(value: object) -> str:
-    if not isinstance(value, str):
-        raise ValueError("a text is wanted here")
-    return str(value)
-
-
-def _flag(value: object) -> bool:
-    if isinstance(value, bool):
-        return value
-    if isinstance(value, str) and value.lower() in ("true", "false"):
-        return value.lower() == "true"
-    raise ValueError("true or false is wanted here")
-
-
-def _whole(value: object) -> int:
-    if isinstance(value, bool) or not isinstance(value, int | str):
-        raise ValueError("a whole number is wanted here")
-    try:
-        return int(value)
-    except ValueError:
-        raise ValueError("a whole number is wanted here") from None
-
-
-def _replicas(value: object) -> int:
-    count = _whole(value)
-    if not 2 <= count <= MAX_REPLICAS:
-        raise ValueError(f"replicas are between 2 and {MAX_REPLICAS}")
-    return count
-
-
-def _choice(kind: type[Choice]) -> Callable[[object], Choice]:
-    def read(value: object) -> Choice:
-        try:
-            return kind(_text(value))
-        except ValueError:
-            raise ValueError(f"one of {', '.join(kind)}") from None
-
-    return read
-
-
-def _strategies(value: object) -> tuple[ListStrategy, ...]:
-    values = value if isinstance(value, list) else _text(value).split(",")
-    if not values:
-        raise ValueError("at least one strategy is wanted here")
-    return tuple(dict.fromkeys(_choice(ListStrategy)(one) for one in values))
-
-
-def _channels(value: object) -> tuple[int, ...]:
-    ids = tuple(_whole(one) for one in value) if isinstance(value, list) else (-1,)
-    if ids not in ((), (0,)):
-        raise ValueError("the list is empty or has the one channel 0")
-    return ids
-
-
-def _seconds(value: object) -> float | None:
-    text = _text(value)
-    if text == "infinite":
-        return None
-    match = _DURATION.fullmatch(text)
-    if not text or match is None:
-        raise ValueError("a duration such as 60s or 5m, or infinite")
-    hours, minutes, seconds, millis = (float(part or 0) for part in match.groups())
-    return hours * 3600 + minutes * 60 + seconds + millis / 1000

@@ -12,6 +12,7 @@ import logging
 import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 
 from plugin.advertise import Advertiser
 from plugin.cdi import CdiFolder
@@ -20,6 +21,7 @@ from plugin.devices.base import DeviceSource, NodeDevices
 from plugin.double_use import double_uses
 from plugin.endpoint import Endpoint
 from plugin.errors import PluginError
+from plugin.exposure import exposure_notes, read_exposure
 from plugin.geometry import GeometryTask
 from plugin.health import HealthBook
 from plugin.kubelet import FolderWatch, KubeletPaths, Ownership, identity
@@ -47,6 +49,8 @@ class Settings:
         How often to look while containers hold what is to go.
     pre_start
         Whether the kubelet asks once more before a container starts.
+    runtime_config
+        Config file of the container runtime, to say whom it believes; None looks at none.
     """
 
     paths: KubeletPaths = field(default_factory=KubeletPaths)
@@ -55,6 +59,7 @@ class Settings:
     busy_s: float = 1.0
     config_poll_s: float = 2.0
     pre_start: bool = False
+    runtime_config: Path | None = None
 
 
 class Daemon:
@@ -218,15 +223,24 @@ class Daemon:
             if self._geometry.changed_devices:
                 node = self.node = await asyncio.to_thread(self.source.scan)
         wanted = offer(node, self.config)
-        if wanted.notes != self.notes:
-            self.notes = wanted.notes
-            for note in wanted.notes:
+        notes = (*wanted.notes, *await asyncio.to_thread(self._look_at_runtime))
+        if notes != self.notes:
+            self.notes = notes
+            for note in notes:
                 log.warning("%s", note)
         if not self.endpoints:
             self._owner.sweep()
         self._advertiser.advertise(node, self.config, wanted.resources, in_use, retiring)
         if self._cdi is not None:
             await asyncio.to_thread(self._cdi.write, node, self.config)
+
+    def _look_at_runtime(self) -> tuple[str, ...]:
+        """Remarks on what the container runtime lets containers take; its file may change."""
+        if self.settings.runtime_config is None:
+            return ()
+        exposure = read_exposure(self.settings.runtime_config)
+        self.metrics.exposed(exposure.environment)
+        return exposure_notes(exposure, self.config)
 
     def _report_double_uses(self, held: tuple[Holding, ...], node: NodeDevices) -> None:
         """Say each once, for as long as it lasts; nobody can take a device from a container."""

@@ -5,18 +5,23 @@ from __future__ import annotations
 from typing import Any
 
 from plugin.devices.base import NodeDevices
+from plugin.exposure import Exposure
 from plugin.resources import Device, Offer, Resource
 
 SCHEMA = "unstrand/plugin-devices/v1"
 
 
-def describe(node: NodeDevices, offered: Offer) -> dict[str, Any]:
-    """Resources of a node with their devices (schema ``unstrand/plugin-devices/v1``)."""
+def describe(node: NodeDevices, offered: Offer, exposure: Exposure | None = None) -> dict[str, Any]:
+    """Resources of a node with their devices (schema ``unstrand/plugin-devices/v1``).
+
+    ``runtime`` is whom the node's container runtime believes, None where nobody looked.
+    """
     return {
         "schema": SCHEMA,
         "gpus": len(node.gpus),
         "driver_version": node.driver_version,
         "resources": [_resource(resource) for resource in offered.resources],
+        "runtime": None if exposure is None else exposure.describe(),
         "notes": list(offered.notes),
     }
 

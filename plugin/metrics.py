@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Mapping
 
@@ -42,6 +43,12 @@ class Metrics:
         self.double_uses = Gauge(
             "unstrand_plugin_double_uses", "GPUs that pods use twice", registry=registry
         )
+        self._exposed = Gauge(
+            "unstrand_plugin_environment_accepted",
+            "1 if unprivileged containers may name GPUs themselves, NaN if not known",
+            registry=registry,
+        )
+        self._exposed.set(math.nan)
         self.ready = Gauge("unstrand_plugin_ready", "1 if all is registered", registry=registry)
         self._calls = Histogram(
             "unstrand_plugin_call_seconds",
@@ -55,6 +62,10 @@ class Metrics:
         """Count a call that began at `began` (of ``time.perf_counter``)."""
         outcome = "ok" if ok else "refused"
         self._calls.labels(resource, name, outcome).observe(time.perf_counter() - began)
+
+    def exposed(self, accepted: bool | None) -> None:
+        """Say whether the runtime believes what unprivileged containers ask for."""
+        self._exposed.set(math.nan if accepted is None else accepted)
 
     def health(self, resource: str, counts: Mapping[str, int]) -> None:
         """Set the devices of a resource by health."""

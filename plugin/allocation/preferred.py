@@ -56,14 +56,14 @@ def preferred(
     """
     known = resource.owner
     must = [one for one in dict.fromkeys(must_include) if one in known]
+    if resource.sharing is not None:
+        return _shares(resource, available, must, size, policy)
     free: Ids = dict.fromkeys(available)
     free.update(dict.fromkeys(must))
     if not free.keys() <= known.keys():
         free = {one: None for one in free if one in known}
     if not 0 < size <= len(free) or len(must) > size:
         return ()
-    if resource.sharing is not None:
-        return _shares(resource, free, must, size, policy)
     if any(device.instance for device in resource.devices):
         return _instances(resource, free, must, size)
     return _gpus(resource, topology, free, must, size)
@@ -139,31 +139,33 @@ def _instances(resource: Resource, free: Ids, must: list[str], size: int) -> tup
 
 
 def _shares(
-    resource: Resource, free: Ids, must: list[str], size: int, policy: SharePolicy
+    resource: Resource, available: Sequence[str], must: list[str], size: int, policy: SharePolicy
 ) -> tuple[str, ...]:
     """Shares of the devices with the fewest taken (or, packed, with the most).
 
     Distributed, a container that asks for two shares gets two devices where there are two.
     """
     replicas = resource.sharing.replicas if resource.sharing else 1
-    for one in must:
-        free.pop(one)
-    # Counted in one go: a node may have a thousand shares, and every pod start waits for this.
-    left = Counter(map(resource.owner.__getitem__, free))
+    free = {*available, *must}
+    # Sets, not loops: a node may have a thousand shares, and every pod start waits for this.
+    left = [free.intersection(ids) for ids in resource.ids]
+    if not 0 < size <= sum(map(len, left)) or len(must) > size:
+        return ()
     here = Counter(map(resource.owner.__getitem__, must))
+    for one in must:
+        left[resource.owner[one]].remove(one)
     chosen = list(must)
     while len(chosen) < size:
 
         def key(position: int) -> tuple[int, int, int]:
-            taken = replicas - left[position]
+            taken = replicas - len(left[position])
             if policy is SharePolicy.PACKED:
                 return 0, -taken, position
             return here[position], taken, position
 
-        position = min((one for one in left if left[one]), key=key)
-        share = next(one for one in resource.ids[position] if one in free)
-        free.pop(share)
-        left[position] -= 1
+        position = min((one for one, shares in enumerate(left) if shares), key=key)
+        share = next(one for one in resource.ids[position] if one in left[position])
+        left[position].remove(share)
         here[position] += 1
         chosen.append(share)
     return tuple(chosen)

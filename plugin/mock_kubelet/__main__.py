@@ -17,7 +17,10 @@ from typing import Any
 import grpc
 
 from plugin.mock_kubelet.books import AdmissionError
-from plugin.mock_kubelet.manager import CHECKPOINT, Container, Duplicates, MockKubelet, Pod
+from plugin.mock_kubelet.checkpoint import CHECKPOINT
+from plugin.mock_kubelet.manager import MockKubelet
+from plugin.mock_kubelet.pods import Container, Pod
+from plugin.mock_kubelet.registrations import Duplicates
 
 
 def pod_of(data: Mapping[str, Any]) -> Pod:

@@ -7,7 +7,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 from plugin.daemon import Daemon
-from plugin.mock_kubelet.manager import Container, MockKubelet, Pod
+from plugin.mock_kubelet.manager import MockKubelet
+from plugin.mock_kubelet.pods import Container, Pod
 
 STEP_TIMEOUT_S = 10.0
 

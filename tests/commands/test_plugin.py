@@ -132,3 +132,13 @@ def test_a_process_tells_why_it_is_not_ready_and_ends_on_sigterm(port: int):
         assert status == 503
         assert "kubelet.sock is not there" in text
         assert list((root / "device-plugins").glob("*.sock")) == []
+
+
+def test_c22_devices_says_what_the_container_runtime_lets_containers_take():
+    file = ROOT / "docs" / "examples" / "container-runtime.toml"
+
+    done = unstrand("plugin", "devices", "--fake", "l4", "--runtime-config", file, "-o", "json")
+
+    runtime = json.loads(done.out)["runtime"]
+    assert (runtime["environment"], runtime["mounts"], runtime["trouble"]) == (True, False, None)
+    assert "note: containers without a request see the GPUs" in done.err

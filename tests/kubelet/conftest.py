@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from plugin.mock_kubelet.manager import Duplicates
+from plugin.mock_kubelet.registrations import Duplicates
 from tests.kubelet.driver import Kubelet, Loop, MockedKubelet, Plugin, RealKubelet
 from tests.kubelet.driver import why_no_real_kubelet as _why
 

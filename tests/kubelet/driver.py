@@ -22,7 +22,8 @@ from plugin.geometry import GeometryTask
 from plugin.health import HealthBook
 from plugin.kubelet import KubeletPaths
 from plugin.mock_kubelet.__main__ import do
-from plugin.mock_kubelet.manager import Duplicates, MockKubelet
+from plugin.mock_kubelet.manager import MockKubelet
+from plugin.mock_kubelet.registrations import Duplicates
 from topology.presets import preset
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -10,7 +10,7 @@ from grpc import aio
 
 from plugin.kubelet import KubeletPaths, register
 from plugin.mock_kubelet.books import GRACE_S, Books, Inventory
-from plugin.mock_kubelet.manager import Duplicates
+from plugin.mock_kubelet.registrations import Duplicates
 from plugin.proto.deviceplugin.v1beta1 import api_pb2, api_pb2_grpc
 from tests.kubelet.driver import GPU, Loop, MockedKubelet, Plugin, eventually
 

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from plugin import transition
 from tests.kubelet.driver import (
     GPU,
     Kubelet,
@@ -595,13 +596,51 @@ def test_a_lost_checkpoint_gives_no_device_twice_that_the_kubelet_still_knows(
     kubelet.do("start")
     plugin()
     eventually(lambda: kubelet.allocatable() == 8)
-    kubelet.admit("pod", {GPU: 2})
+    kubelet.admit("forgotten", {GPU: 2})
 
     kubelet.do("stop")
     kubelet.do("wipe_checkpoint")
     kubelet.do("start")
-
     eventually(lambda: kubelet.allocatable() == 8)
+
+    assert not (kubelet.do("devices", uid="forgotten").get("c0") or {}).get(GPU)
+    first = kubelet.admit("first", {GPU: 3})["c0"][GPU]
+    kubelet.do("restart")
+    eventually(lambda: kubelet.allocatable() == 8)
+    second = kubelet.admit("second", {GPU: 5})["c0"][GPU]
+    assert len({*first, *second}) == 8
+    with pytest.raises(RefusedError, match=r"Requested: 1, Available: 0"):
+        kubelet.admit("third", {GPU: 1})
+
+
+def test_a_gpu_changes_its_mig_mode_while_the_plugin_runs(
+    kubelet: Kubelet, plugin: Starts, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(transition, "FAREWELL_S", 0.3)
+    small = "nvidia.com/mig-1g.10gb"
+    kubelet.do("start")
+    ours = plugin(config=MIXED)
+    eventually(lambda: kubelet.allocatable() == 8)
+    (stays,) = kubelet.admit("stays", {GPU: 1})["c0"][GPU]
+    (drained,) = kubelet.admit("leaves", {GPU: 1})["c0"][GPU]
+    index = next(i for i in range(8) if ours.uuid(i) == drained)
+    kubelet.do("remove_pod", uid="leaves")
+
+    ours.state.set(mig={str(index): SEVEN})
+
+    eventually(lambda: (kubelet.allocatable(), kubelet.allocatable(small)) == (7, 7))
+    assert kubelet.do("health", uid="stays") == {stays: "Healthy"}
+    (instance,) = kubelet.admit("small", {small: 1})["c0"][small]
+
+    ours.state.set(mig={})  # an operator forces the mode off under a pod
+
+    eventually(lambda: (kubelet.allocatable(), kubelet.allocatable(small)) == (8, 0))
+    eventually(lambda: kubelet.capacity(small) == 1)
+    time.sleep(0.4)
+    assert kubelet.do("health", uid="small") == {instance: "Unhealthy"}
+    assert kubelet.do("health", uid="stays") == {stays: "Healthy"}
+    kubelet.do("remove_pod", uid="small")
+    eventually(lambda: (kubelet.capacity(), kubelet.capacity(small)) == (8, 0))
 
 
 # --- faults, many times ------------------------------------------------------------------------

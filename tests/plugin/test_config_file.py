@@ -166,3 +166,11 @@ def test_the_swapped_link_of_a_config_map_is_noticed(tmp_path: Path):
     (tmp_path / "..new").replace(data)
 
     assert file_stamp(file) != before
+
+
+def test_what_is_not_built_in_is_said():
+    config = read_config({"flags": {"useNodeFeatureAPI": True}})
+    assert any("no NodeFeature object is made" in note for note in config.notes)
+
+    with pytest.raises(ConfigErrors, match=r"only nvml is built in\. Use auto or nvml"):
+        read_config({"flags": {"deviceDiscoveryStrategy": "tegra"}})
