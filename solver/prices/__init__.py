@@ -1,0 +1,1 @@
+"""Bid prices: what every shape is worth on every kind of node, from a workload."""

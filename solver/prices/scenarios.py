@@ -1,0 +1,69 @@
+"""Plausible futures: the workload with noise, on nodes with more or less CPU; prices for each.
+
+One set of duals is degenerate, and blind to CPU where CPU is not short on average. The mean worth
+over several futures is what a piece of a node may be expected to earn.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from solver.prices.configuration_lp import ConfigurationLp
+from solver.prices.market import Market
+from solver.prices.pricing import Floats
+
+SPREAD = (1.3, 1.3, 1.25, 1.18, 1.18, 1.1, 1.1, 1.03, 1.03, 1.0, 0.92, 0.85)
+"""CPU factors of the futures, as multiples of the critical one."""
+
+CHEAP_SPREAD = (1.3, 1.15, 1.03, 0.92)
+MOST_CPU_FACTOR = 1.3
+LEAST_CPU_FACTOR = 0.3
+LOSS_RATIO = 0.003
+"""What of the cluster's GPUs may be lost at the critical CPU factor."""
+
+NOISE_SEED = 42
+
+
+@dataclass(frozen=True, slots=True)
+class Future:
+    """A factor of every node's CPU, and the price of every shape in milli-GPU."""
+
+    cpu_factor: float
+    prices: Floats
+
+
+def futures(market: Market, *, cheap: bool = False) -> tuple[float, tuple[Future, ...]]:
+    """The critical CPU factor, and the futures around it.
+
+    Parameters
+    ----------
+    cheap
+        Fewer futures, without noise.
+    """
+    lp = ConfigurationLp(market)
+    mean = np.array(market.demand)
+    critical = critical_factor(lp, market)
+    random = np.random.default_rng(NOISE_SEED)
+    found = []
+    for spread in CHEAP_SPREAD if cheap else SPREAD:
+        factor = min(MOST_CPU_FACTOR, critical * spread)
+        # Gamma with mean `demand` and variance 2 * demand: busier or quieter than expected.
+        demand = mean if cheap else random.gamma(np.maximum(mean, 1e-9) / 2, 2.0)
+        found.append(Future(factor, lp.solve(demand, factor).prices))
+    return critical, tuple(found)
+
+
+def critical_factor(lp: ConfigurationLp, market: Market) -> float:
+    """The least factor of all CPU at which hardly anything is lost, to 0.02."""
+    demand = np.array(market.demand)
+    enough = lp.solve(demand, MOST_CPU_FACTOR).value - LOSS_RATIO * market.capacity_milli
+    low, high = LEAST_CPU_FACTOR, MOST_CPU_FACTOR
+    while high - low > 0.02:
+        middle = (low + high) / 2
+        if lp.solve(demand, middle).value >= enough:
+            high = middle
+        else:
+            low = middle
+    return high
