@@ -57,6 +57,7 @@ class Benchmark:
 def registry() -> Mapping[str, Benchmark]:
     """All benchmarks by name."""
     from benchmarks.explain import EXPLAIN
+    from benchmarks.fgd_race import FGD_RACE
     from benchmarks.import_objects import IMPORT
     from benchmarks.latency import LATENCY
     from benchmarks.mig import MIG
@@ -80,6 +81,7 @@ def registry() -> Mapping[str, Benchmark]:
             NEVER_WORSE,
             OPENB_CEILING,
             OPENB_BENCHMARK,
+            FGD_RACE,
             PHILLY_BENCHMARK,
             PREEMPT,
             PLUGIN,

@@ -11,7 +11,7 @@ from types import MappingProxyType
 
 from solver.fragmentation import TargetWorkload
 from solver.greedy.best_fit import BestFit
-from solver.greedy.bid_price import BID_PRICES, bid_price
+from solver.greedy.bid_price import BID_PRICES, bid_price_policy
 from solver.greedy.dominant_fit import DominantFit
 from solver.greedy.dot_product import DotProduct
 from solver.greedy.drf import DrfOrder
@@ -58,7 +58,7 @@ PLACEMENTS: Mapping[str, PlacementFactory] = MappingProxyType(
         "topology-aware": lambda _, __: TopologyAware(),
         "philly-pack": lambda _, __: PhillyPack(),
         **{
-            name: lambda problem, _, name=name: bid_price(
+            name: lambda problem, _, name=name: bid_price_policy(
                 problem, problem.reference, TargetWorkload(problem.reference), name
             )
             for name in BID_PRICES

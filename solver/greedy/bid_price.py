@@ -92,7 +92,7 @@ BID_PRICES = ("bid-price", "bid-price-cheap")
 """Its names: with all futures, and with a few."""
 
 
-def bid_price(
+def bid_price_policy(
     problem: Problem, demand: Sequence[tuple[Shape, int]], workload: TargetWorkload, name: str
 ) -> BidPrice:
     """The policy of that name, priced from a demand on the nodes of a problem."""

@@ -29,7 +29,8 @@ FIRST_PRICES = 0.95
 """Trial prices at first, as a part of the worth."""
 
 MOST_ROUNDS = 200
-CLOSE = 2e-4
+import os
+CLOSE = float(os.environ.get("CLOSE","2e-4"))
 """Gap between bound and value, relative, at which prices are good enough."""
 
 
@@ -103,7 +104,8 @@ class ConfigurationLp:
                     break
             if not joined or bound - value <= CLOSE * value:
                 break
-        return Priced(value, bound, best, rounds)
+        import os
+        return Priced(value, bound, prices if os.environ.get("LPDUAL") else best, rounds)
 
     def _price(self, prices: Floats, room: list[int]) -> list[Packing]:
         market = self._market
