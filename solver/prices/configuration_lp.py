@@ -29,8 +29,7 @@ FIRST_PRICES = 0.95
 """Trial prices at first, as a part of the worth."""
 
 MOST_ROUNDS = 200
-import os
-CLOSE = float(os.environ.get("CLOSE","2e-4"))
+CLOSE = 2e-4
 """Gap between bound and value, relative, at which prices are good enough."""
 
 
@@ -104,8 +103,7 @@ class ConfigurationLp:
                     break
             if not joined or bound - value <= CLOSE * value:
                 break
-        import os
-        return Priced(value, bound, prices if os.environ.get("LPDUAL") else best, rounds)
+        return Priced(value, bound, best, rounds)
 
     def _price(self, prices: Floats, room: list[int]) -> list[Packing]:
         market = self._market

@@ -12,7 +12,6 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from math import gcd
-import os
 
 from solver.cluster import GPU_MILLI, Node
 from solver.fit import allowed_gpus, least_milli, refusals
@@ -143,7 +142,7 @@ def access_of(node: Node, shapes: Sequence[Shape], gpu_step: int, cpu_step: int)
             continue
         gpus = 1 if shape.is_share else shape.gpus
         milli = least_milli(node, shape) if shape.is_share else GPU_MILLI if gpus else 0
-        cpu = (-(-shape.cpu_milli // cpu_step)) if not os.environ.get("FLOOR") else shape.cpu_milli // cpu_step
+        cpu = -(-shape.cpu_milli // cpu_step)
         if cpu <= CPU_STEPS and (gpus or cpu):
             items.append(Item(k, gpus, -(-milli // gpu_step), cpu))
     return Access(tuple(items))
