@@ -156,9 +156,7 @@ def run(size: str | None) -> Iterator[Row]:
         yield from _wrong()
 
 
-def _against(
-    runs: Mapping[str, Sequence[int]], policy: str, target: float | None
-) -> Iterator[Row]:
+def _against(runs: Mapping[str, Sequence[int]], policy: str, target: float | None) -> Iterator[Row]:
     published = _curves("published_alloc_pct.csv.gz")
     pairs = [(workload, policy, seed) for workload, seeds in runs.items() for seed in seeds]
     done: dict[tuple[str, str, int], Race] = {}
@@ -285,9 +283,7 @@ def _wrong() -> Iterator[Row]:
             other = TraceSource("openb", str(OPENB), prices).scenario(seed)
             scenario = replace(scenario, demand=other.offered, target=other.target)
             curve = levels(simulate(scenario, "bid-price", seed), CAPACITY_MILLI, [LEVEL])
-            margins.append(
-                curve[LEVEL].allocated_pct - published[arrivals, "FGD", seed][LEVEL]
-            )
+            margins.append(curve[LEVEL].allocated_pct - published[arrivals, "FGD", seed][LEVEL])
         yield Row(
             instance=f"{arrivals}, prices of {prices}",
             measure="points below FGD",

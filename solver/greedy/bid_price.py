@@ -83,9 +83,7 @@ class BidPrice(PlacementPolicy):
 
     def _potential(self, node: Node, state: NodeState) -> float:
         fragmented = self._workload.fragmentation_milli(node, state)
-        return (
-            sum(state.gpu_left) - self._book.worth_milli(node, state) + self._weight * fragmented
-        )
+        return sum(state.gpu_left) - self._book.worth_milli(node, state) + self._weight * fragmented
 
 
 BID_PRICES = ("bid-price", "bid-price-cheap")

@@ -40,7 +40,6 @@ class Priced:
     value: float
     bound: float
     prices: Floats
-    rounds: int
 
 
 class ConfigurationLp:
@@ -80,8 +79,7 @@ class ConfigurationLp:
         for p, (t, used) in enumerate(zip(self._types, self._cpu_steps, strict=True)):
             highs.changeColBounds(n_shapes + p, 0.0, highspy.kHighsInf if used <= room[t] else 0.0)
         best, bound, value = FIRST_PRICES * self._worth, float("inf"), 0.0
-        rounds = 0
-        for rounds in range(1, MOST_ROUNDS + 1):
+        for _ in range(MOST_ROUNDS):
             highs.run()
             dual = -np.array(highs.getSolution().row_dual)
             value = -highs.getInfo().objective_function_value
@@ -103,7 +101,7 @@ class ConfigurationLp:
                     break
             if not joined or bound - value <= CLOSE * value:
                 break
-        return Priced(value, bound, best, rounds)
+        return Priced(value, bound, best)
 
     def _price(self, prices: Floats, room: list[int]) -> list[Packing]:
         market = self._market

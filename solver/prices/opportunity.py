@@ -12,7 +12,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from solver.prices.market import CPU_STEPS, Access, Market
+from solver.prices.market import Access, Market
 from solver.prices.pricing import BELOW, WIDTH, Floats, Ints, NodeWorth, breaks
 from solver.prices.scenarios import Future
 
@@ -45,13 +45,9 @@ class Opportunity:
         worths = [NodeWorth(access, future.prices, gpu_steps, most_gpus) for future in futures]
         self._devices = np.stack([worth.device for worth in worths], axis=1)
         self._breaks = [breaks(rows) for rows in self._devices]
-        self._steep = [
-            rows[:, at] for rows, at in zip(self._devices, self._breaks, strict=True)
-        ]
+        self._steep = [rows[:, at] for rows, at in zip(self._devices, self._breaks, strict=True)]
         self._floor = self._equal_below()
-        self._idle = [
-            np.stack([worth.idle[n] for worth in worths]) for n in range(most_gpus + 1)
-        ]
+        self._idle = [np.stack([worth.idle[n] for worth in worths]) for n in range(most_gpus + 1)]
         self._tables: dict[Leftovers, Floats] = {}
         self._rows: dict[int | None, tuple[tuple[int, ...], Ints]] = {}
         self._flat = (np.arange(len(worths)) * 2 * WIDTH + WIDTH)[:, None]
