@@ -44,6 +44,14 @@ __all__ = [
     "place",
 ]
 
+
+def _at_bid_prices(name: str) -> PlacementFactory:
+    """Priced from the reference of the problem."""
+    return lambda problem, _: bid_price_policy(
+        problem, problem.reference, TargetWorkload(problem.reference), name
+    )
+
+
 PLACEMENTS: Mapping[str, PlacementFactory] = MappingProxyType(
     {
         "first-fit": lambda _, __: FirstFit(),
@@ -57,12 +65,7 @@ PLACEMENTS: Mapping[str, PlacementFactory] = MappingProxyType(
         "random": lambda _, seed: RandomFit(seed),
         "topology-aware": lambda _, __: TopologyAware(),
         "philly-pack": lambda _, __: PhillyPack(),
-        **{
-            name: lambda problem, _, name=name: bid_price_policy(
-                problem, problem.reference, TargetWorkload(problem.reference), name
-            )
-            for name in BID_PRICES
-        },
+        **{name: _at_bid_prices(name) for name in BID_PRICES},
     }
 )
 """Where a replica goes, by name."""

@@ -119,7 +119,7 @@ def make_market(nodes: Iterable[Node], workload: Sequence[tuple[Shape, float]]) 
     types: Counter[tuple[int, int, int | None, tuple[str, ...]]] = Counter()
     for kind, count in there:
         access = accesses.setdefault(access_of(kind, shapes, step, cpu_step), len(accesses))
-        models = tuple(sorted({kind.topology.gpu_models[gpu] for gpu in kind.usable_gpus}))
+        models = tuple(sorted({kind.topology.gpu_models[gpu] or "" for gpu in kind.usable_gpus}))
         types[access, len(kind.usable_gpus), kind.cpu_milli, models] += count
     return Market(
         shapes,
