@@ -29,17 +29,10 @@ NOISE = 20.0
 Much noise makes the prices of the futures differ, which is what their mean lives off.
 """
 
-CPU_ONLY_NOISE = 2.0
-"""The same for work without GPUs, whose demand is not raised either.
-
-It is to be served, and has a high worth for that. Were more of it asked for than there is CPU, it
-would outbid the work with GPUs.
-"""
-
 NOISE_SEED = 42
 
 OVERLOAD = 1.15
-"""Demand with GPUs of the futures over the GPUs of the cluster.
+"""Demand of the futures over the GPUs of the cluster.
 
 Prices only say what to do without where more is asked for than there is: on the openb list,
 futures that ask for less than everything give worse placements.
@@ -63,15 +56,13 @@ def futures(market: Market, *, cheap: bool = False) -> tuple[float, tuple[Future
         Fewer futures, without noise.
     """
     lp = ConfigurationLp(market)
-    with_gpus = np.array([shape.wants_gpu for shape in market.shapes], dtype=bool)
-    mean = np.where(with_gpus, OVERLOAD, 1.0) * np.array(market.demand)
-    noise = np.where(with_gpus, NOISE, CPU_ONLY_NOISE)
+    mean = OVERLOAD * np.array(market.demand)
     critical = critical_factor(lp, market)
     random = np.random.default_rng(NOISE_SEED)
     found = []
     for spread in CHEAP_SPREAD if cheap else SPREAD:
         factor = min(MOST_CPU_FACTOR, critical * spread)
-        demand = mean if cheap else random.gamma(np.maximum(mean, 1e-9) / noise, noise)
+        demand = mean if cheap else random.gamma(np.maximum(mean, 1e-9) / NOISE, NOISE)
         found.append(Future(factor, lp.solve(demand, factor).prices))
     return critical, tuple(found)
 
