@@ -60,7 +60,9 @@ def main(arguments: Sequence[str]) -> None:
     axes.set(xlim=(LEVELS[0], LEVELS[-1]), ylim=(80, 98))
     axes.set_xlabel("offered load, % of the cluster's GPUs")
     axes.set_ylabel("allocated, % of the cluster's GPUs")
-    axes.set_title(f"openb, default workload; bid-price over {len(seeds)} seeds", loc="left")
+    axes.set_title(
+        f"openb, default workload; bid-price with seed {', '.join(map(str, seeds))}", loc="left"
+    )
     axes.grid(alpha=0.25)
     axes.legend(loc="lower right", fontsize=8, frameon=False)
     figure.savefig(Path(target), metadata={"Date": None} if target.endswith(".svg") else None)
