@@ -26,7 +26,8 @@ LOSS_RATIO = 0.003
 NOISE = 20.0
 """Variance over mean of a shape's demand in the futures (Gamma): 1 would be mere chance.
 
-Much noise makes the prices of the futures differ, which is what their mean lives off.
+Much noise makes the prices of the futures differ, which is what their mean lives off. It changes
+which work comes, not how much CPU all of it wants: that is what the CPU factors are for.
 """
 
 NOISE_SEED = 42
@@ -59,10 +60,13 @@ def futures(market: Market, *, cheap: bool = False) -> tuple[float, tuple[Future
     mean = OVERLOAD * np.array(market.demand)
     critical = critical_factor(lp, market, mean)
     random = np.random.default_rng(NOISE_SEED)
+    cpu_milli = np.array([shape.cpu_milli for shape in market.shapes])
     found = []
     for spread in CHEAP_SPREAD if cheap else SPREAD:
         factor = min(MOST_CPU_FACTOR, critical * spread)
         demand = mean if cheap else random.gamma(np.maximum(mean, 1e-9) / NOISE, NOISE)
+        if cpu_milli @ demand:
+            demand = demand * ((cpu_milli @ mean) / (cpu_milli @ demand))
         found.append(Future(factor, lp.solve(demand, factor).prices))
     return critical, tuple(found)
 
