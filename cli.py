@@ -20,6 +20,7 @@ from commands import (
     import_cluster,
     mig,
     plugin,
+    prices,
     schema,
     simulate,
     solve,
@@ -46,6 +47,7 @@ app.command("advise")(advise.advise)
 app.add_typer(mig.mig_app, name="mig", no_args_is_help=False)
 app.add_typer(import_cluster.import_app, name="import", no_args_is_help=False)
 app.add_typer(plugin.plugin_app, name="plugin", no_args_is_help=False)
+app.command("prices")(prices.prices)
 app.command("export")(export.export)
 app.command("schema")(schema.schema)
 

@@ -58,6 +58,7 @@ def registry() -> Mapping[str, Benchmark]:
     """All benchmarks by name."""
     from benchmarks.defrag import DEFRAG
     from benchmarks.explain import EXPLAIN
+    from benchmarks.fgd_race import FGD_RACE
     from benchmarks.import_objects import IMPORT
     from benchmarks.latency import LATENCY
     from benchmarks.mig import MIG
@@ -81,6 +82,7 @@ def registry() -> Mapping[str, Benchmark]:
             NEVER_WORSE,
             OPENB_CEILING,
             OPENB_BENCHMARK,
+            FGD_RACE,
             PHILLY_BENCHMARK,
             PREEMPT,
             DEFRAG,

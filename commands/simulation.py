@@ -52,19 +52,19 @@ MAX_PLOTTED = 8
 class Asked:
     """The options as they were typed."""
 
-    spec: str | None
-    traces: tuple[str, ...]
-    policies: str | None
-    seeds: str | None
-    workload: str | None
-    nodes: int | None
-    since: str | None
-    until: str | None
-    engine: str
-    workers: int | None
-    penalty: float
-    round_: str | None
-    max_size: str | None
+    spec: str | None = None
+    traces: tuple[str, ...] = ()
+    policies: str | None = None
+    seeds: str | None = None
+    workload: str | None = None
+    nodes: int | None = None
+    since: str | None = None
+    until: str | None = None
+    engine: str = "local"
+    workers: int | None = None
+    penalty: float = 0.0
+    round_: str | None = None
+    max_size: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -23,6 +23,7 @@ from simulator.schedulers.reclaim import ReclaimScheduler
 from simulator.schedulers.rolling import ChoosingScheduler, PlacingScheduler, Rolling
 from simulator.state import Cluster
 from solver.greedy import PLACEMENTS, UnknownPolicyError
+from solver.greedy.bid_price import BID_PRICES, bid_price_policy
 from solver.greedy.fgd import FragmentationGradient
 from solver.greedy.scoring import PlacementPolicy
 
@@ -114,6 +115,8 @@ def placement_of(scenario: Scenario, name: str, seed: int) -> PlacementPolicy:
     """Where replicas go; under ``cp-sat``, those that it has no answer for."""
     if name == "fgd":
         return FragmentationGradient(scenario.workload)
+    if name in BID_PRICES:
+        return bid_price_policy(scenario.problem, scenario.offered, scenario.workload, name)
     return PLACEMENTS[DEFAULT_PLACEMENT if name == CP_SAT else name](scenario.problem, seed)
 
 

@@ -147,6 +147,8 @@ class Scenario:
         machines of its own).
     target
         What fragmentation is relative to; None: what stranded is relative to.
+    demand
+        What comes and how often, for prices; None: what the jobs are.
     reference_shapes
         What stranded is relative to; None derives it from the jobs.
     rejected
@@ -165,6 +167,7 @@ class Scenario:
     patient: bool = True
     lines: Literal["cluster", "queue"] = "cluster"
     target: Target | None = None
+    demand: tuple[tuple[Shape, int], ...] | None = None
     reference_shapes: tuple[tuple[Shape, int], ...] | None = None
     rejected: tuple[Rejected, ...] = ()
     notes: tuple[str, ...] = field(default=())
@@ -203,6 +206,17 @@ class Scenario:
         if self.target is not None:
             return TargetWorkload(self.target.shapes, self.target.population)
         return TargetWorkload(self.problem.reference)
+
+    @cached_property
+    def offered(self) -> tuple[tuple[Shape, int], ...]:
+        """What comes and how often: what bid prices are made from."""
+        if self.demand is not None:
+            return self.demand
+        counts: Counter[Shape] = Counter()
+        for arrival in self.everyone:
+            for role in arrival.job.roles:
+                counts[role.shape] += role.replicas
+        return tuple(counts.items())
 
     @cached_property
     def by_name(self) -> Mapping[str, Arrival]:

@@ -118,6 +118,7 @@ class OpenbTrace:
             arrivals=tuple(_arrival(n, pod) for n, pod in enumerate(pods)),
             patient=False,
             target=self.target(),
+            demand=tuple(Counter(pod.shape() for pod in self.pods).items()),
             reference_shapes=_reference(self.pods),
             rejected=self.rejected,
             notes=notes,

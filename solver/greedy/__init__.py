@@ -11,6 +11,7 @@ from types import MappingProxyType
 
 from solver.fragmentation import TargetWorkload
 from solver.greedy.best_fit import BestFit
+from solver.greedy.bid_price import BID_PRICES, bid_price_policy
 from solver.greedy.dominant_fit import DominantFit
 from solver.greedy.dot_product import DotProduct
 from solver.greedy.drf import DrfOrder
@@ -43,6 +44,14 @@ __all__ = [
     "place",
 ]
 
+
+def _at_bid_prices(name: str) -> PlacementFactory:
+    """Priced from the reference of the problem."""
+    return lambda problem, _: bid_price_policy(
+        problem, problem.reference, TargetWorkload(problem.reference), name
+    )
+
+
 PLACEMENTS: Mapping[str, PlacementFactory] = MappingProxyType(
     {
         "first-fit": lambda _, __: FirstFit(),
@@ -56,12 +65,14 @@ PLACEMENTS: Mapping[str, PlacementFactory] = MappingProxyType(
         "random": lambda _, seed: RandomFit(seed),
         "topology-aware": lambda _, __: TopologyAware(),
         "philly-pack": lambda _, __: PhillyPack(),
+        **{name: _at_bid_prices(name) for name in BID_PRICES},
     }
 )
 """Where a replica goes, by name."""
 
-OF_ONE_TRACE = ("philly-pack",)
-"""Placements that only make sense for the trace they come from: no baselines by themselves."""
+ON_REQUEST = ("philly-pack", *BID_PRICES)
+"""Placements that are no baselines by themselves: philly-pack only makes sense for its trace, and
+prices take seconds to make."""
 
 ORDERS: Mapping[str, OrderFactory] = MappingProxyType(
     {"priority": PriorityOrder, "fifo-skip": ArrivalOrder, "drf": DrfOrder}
@@ -79,7 +90,7 @@ POLICIES: Mapping[str, Policy] = MappingProxyType(
         **{
             name: Policy(name=name, order=PriorityOrder, placement=placement)
             for name, placement in PLACEMENTS.items()
-            if name not in OF_ONE_TRACE
+            if name not in ON_REQUEST
         },
         "drf": Policy(name="drf", order=DrfOrder, placement=PLACEMENTS[DRF_PLACEMENT]),
     }
@@ -102,7 +113,7 @@ def parse_policy(name: str) -> Policy:
     """
     if name in POLICIES:
         return POLICIES[name]
-    if name in OF_ONE_TRACE:
+    if name in ON_REQUEST:
         return Policy(name=name, order=PriorityOrder, placement=PLACEMENTS[name])
     order, plus, placement = name.partition("+")
     if not plus:

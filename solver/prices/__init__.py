@@ -1,1 +1,1 @@
-"""What a node is worth at prices of requests, and the prices that a workload implies."""
+"""Bid prices: what every shape is worth on every kind of node, from a workload."""

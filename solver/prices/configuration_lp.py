@@ -1,197 +1,146 @@
-r"""Prices of shapes: duals of the configuration program, solved by column generation.
+"""The configuration LP: how many nodes of each type get which packing, and what shapes are worth.
 
-A configuration q of a node type is a multiset of shapes that one empty node of the type holds::
-
-    max  sum_k g_k z_k
-    s.t. z_k <= d_k,   z_k <= sum_q a_kq x_q        (dual y_k: the price of shape k)
-         sum_{q of type t} x_q <= n_t
-
-Configurations are found by `solver.prices.pricing`, one for each type and round, at prices that
-move slowly (0.7 of the best so far, 0.3 of the program's). Every round proves the bound
-``sum_t n_t V_t(y) + sum_k d_k max(0, g_k - y_k)``, whatever the prices (Dantzig-Wolfe duality).
-
-How it is used
---------------
-`solve_configurations(types, demands, ...)` with the node types of the cluster and the workload,
-its demand scaled as the question wants it (to the GPUs of the cluster for an online policy, as it
-is for a bound). ``result.prices[k]`` belongs to ``demands[k]``; hand these, as `Good`, to `Pricing`
-(`goods_of` does so for one type), and a node state is worth ``pricing.value(gpu_left, cpu)``.
-CPU-only shapes count with the worth that the caller gives them.
-
-References
-----------
-P. C. Gilmore and R. E. Gomory, "A linear programming approach to the cutting-stock problem",
-Operations Research 9(6), 1961.
+Maximise Σ worth_k z_k over z_k <= demand_k, z_k <= Σ_p a_kp x_p, Σ_p x_p <= nodes of the type,
+with a column p for every packing of a node. Columns are generated: the packing that is worth most
+at trial prices joins, until no packing is worth more than its node. The duals y_k of the second
+rows, 0 <= y_k <= worth_k, are the bid prices. For any y,
+``Σ_types count * V_type(y) + Σ_k demand_k * max(0, worth_k - y_k)`` bounds the optimum.
 """
 
 from __future__ import annotations
 
-import time
-from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
+
+import highspy
+import numpy as np
 
 from solver.cluster import GPU_MILLI
-from solver.lp import LinearProgram
-from solver.prices.pricing import Good, Pricing, cpu_units
-from solver.workload import Shape
+from solver.prices.market import Market
+from solver.prices.pricing import Floats, NodeWorth, Packing
 
-STABLE = 0.7
-"""Weight of the best prices so far in the prices at which configurations are looked for."""
+_Solver = highspy.Highs.__bases__[0]
+"""HiGHS itself: the class around it greets on standard output before it can be hushed."""
 
-FIRST_PRICE = 0.95
-"""Part of its worth at which every shape begins."""
+INERTIA = 0.7
+"""Weight of the best prices so far against the duals of the LP."""
 
-ENOUGH = 1e-6
-"""Part of the bound by which a configuration or a bound has to improve to count."""
+FIRST_PRICES = 0.95
+"""Trial prices at first, as a part of the worth."""
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NodeType:
-    """Nodes that are alike: how many, devices of each, CPU, and the model (any text)."""
-
-    count: int
-    gpus: int
-    cpu_milli: int
-    model: str = ""
+MOST_ROUNDS = 200
+CLOSE = 2e-4
+"""Gap between bound and value, relative, at which prices are good enough."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Demand:
-    """A shape, how many want it (fractions are fine), and what one is worth in milli-GPU."""
+@dataclass(frozen=True, slots=True)
+class Priced:
+    """A solved LP: its value, a bound on it, and the price of every shape.
 
-    shape: Shape
-    count: float
-    worth: float
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Prices:
-    """What the program says.
-
-    Parameters
-    ----------
-    value, bound
-        Of the program; no packing is worth more than the bound where CPU is rounded down.
-    prices
-        By demand, the least that one of it has to pay to displace others; 0 to its worth.
-    rounds, columns
-        Work that was done.
+    In a market that rounds CPU down (`bounds`), no plan is worth more than the bound.
     """
 
     value: float
     bound: float
-    prices: tuple[float, ...]
-    rounds: int
-    columns: int
+    prices: Floats
 
 
-def goods_of(
-    demands: Sequence[Demand],
-    prices: Sequence[float],
-    model: str,
-    *,
-    unit_milli: int,
-    up: bool = False,
-) -> tuple[Good, ...]:
-    """The demands as goods on nodes of a model: those that it cannot host have the price 0."""
-    return tuple(
-        Good(
-            gpus=1 if d.shape.is_share else d.shape.gpus,
-            milli=(d.shape.share_milli or GPU_MILLI) if d.shape.wants_gpu else 0,
-            cpu=cpu_units(d.shape.cpu_milli, unit_milli, up=up),
-            price=price if not d.shape.gpu_models or model in d.shape.gpu_models else 0.0,
-        )
-        for d, price in zip(demands, prices, strict=True)
-    )
+class ConfigurationLp:
+    """The LP of a market, solved for one demand after the other; packings are kept.
 
-
-def solve_configurations(
-    types: Sequence[NodeType],
-    demands: Sequence[Demand],
-    *,
-    unit_milli: int = 500,
-    up: bool = False,
-    gap: float = 1e-4,
-    most_rounds: int = 200,
-    time_s: float = 60.0,
-) -> Prices:
-    """Prices of all demands on empty nodes of these types.
-
-    Parameters
-    ----------
-    unit_milli, up
-        Unit of CPU, and whether requests are rounded up (a packing) or down (a bound).
-    gap
-        Part of the bound within which the program has to be.
-    most_rounds, time_s
-        When to stop in any case; what is known then is returned.
+    A packing found for one demand or CPU factor serves all others in which it fits.
     """
-    until_s = time.monotonic() + time_s
-    worth = [d.worth for d in demands]
-    best = [FIRST_PRICE * w for w in worth]
-    bound, value, dual = float("inf"), 0.0, list(best)
-    columns: dict[tuple[int, tuple[int, ...]], None] = {}
-    rounds = 0
-    while rounds < most_rounds:
-        rounds += 1
-        tried = [STABLE * b + (1 - STABLE) * y for b, y in zip(best, dual, strict=True)]
-        before = len(columns)
-        proved = _round(types, demands, tried, unit_milli, columns, up=up)
-        if proved < bound:
-            bound, best = proved, tried
-        if len(columns) == before:  # misled by stable prices: those of the program itself
-            proved = _round(types, demands, dual, unit_milli, columns, up=up)
-            if proved < bound:
-                bound, best = proved, list(dual)
-        value, dual = _master(types, demands, columns, until_s - time.monotonic())
-        if bound - value <= gap * max(bound, 1.0) or len(columns) == before:
-            break
-        if time.monotonic() > until_s:
-            break
-    return Prices(value=value, bound=bound, prices=tuple(best), rounds=rounds, columns=len(columns))
 
+    def __init__(self, market: Market) -> None:
+        self._market = market
+        self._worth = np.array(market.worth_milli)
+        self._dearest = np.where(self._free(), 0.0, self._worth)
+        self._types: list[int] = []
+        self._cpu_steps: list[int] = []
+        self._seen: set[tuple[int, tuple[tuple[int, int], ...]]] = set()
+        self._highs: Any = _Solver()
+        self._highs.setOptionValue("output_flag", False)
+        self._highs.setOptionValue("threads", 1)
+        self._build()
 
-def _round(
-    types: Sequence[NodeType],
-    demands: Sequence[Demand],
-    prices: Sequence[float],
-    unit_milli: int,
-    columns: dict[tuple[int, tuple[int, ...]], None],
-    *,
-    up: bool,
-) -> float:
-    """Add the best configuration of every type; the bound that the prices prove."""
-    most_cpu = max((t.cpu_milli // unit_milli for t in types), default=0)
-    pricings: dict[str, Pricing] = {}
-    bound = sum(d.count * max(0.0, d.worth - y) for d, y in zip(demands, prices, strict=True))
-    for place, kind in enumerate(types):
-        if kind.model not in pricings:
-            goods = goods_of(demands, prices, kind.model, unit_milli=unit_milli, up=up)
-            pricings[kind.model] = Pricing(goods, most_cpu)
-        state = (GPU_MILLI,) * kind.gpus, kind.cpu_milli // unit_milli
-        bound += kind.count * pricings[kind.model].value(*state)
-        columns[place, pricings[kind.model].content(*state)] = None
-    return bound
+    def _free(self) -> list[bool]:
+        """Which shapes take no step of anything, and so have no price in a packing."""
+        step = self._market.cpu_step_milli
+        return [
+            self._market.bounds and not shape.wants_gpu and shape.cpu_milli < step
+            for shape in self._market.shapes
+        ]
 
+    def _build(self) -> None:
+        market, highs = self._market, self._highs
+        none, no_values = np.array([], np.int32), np.array([])
+        for _ in market.shapes:
+            highs.addRow(-highspy.kHighsInf, 0.0, 0, none, no_values)
+        for kind in market.types:
+            highs.addRow(-highspy.kHighsInf, float(kind.count), 0, none, no_values)
+        for k, worth in enumerate(market.worth_milli):
+            highs.addCol(-worth, 0.0, 0.0, 1, np.array([k], np.int32), np.array([1.0]))
 
-def _master(
-    types: Sequence[NodeType],
-    demands: Sequence[Demand],
-    columns: dict[tuple[int, tuple[int, ...]], None],
-    time_s: float,
-) -> tuple[float, list[float]]:
-    """The program over the configurations so far: its value and the prices of the demands."""
-    lp = LinearProgram()
-    served = [lp.column(d.count) for d in demands]
-    uses = [(place, content, lp.column(float(types[place].count))) for place, content in columns]
-    for k, column in enumerate(served):
-        supply = [(use, -float(content[k])) for _, content, use in uses if content[k]]
-        lp.row([(column, 1.0), *supply], upper=0.0)
-    for place, kind in enumerate(types):
-        lp.row([(use, 1.0) for at, _, use in uses if at == place], upper=float(kind.count))
-    costs = {column: d.worth for column, d in zip(served, demands, strict=True)}
-    found = lp.optimise(costs, max(time_s, 1.0), sense="max")
-    if found is None:
-        return 0.0, [d.worth for d in demands]
-    pairs = zip(found.duals, demands, strict=False)
-    return found.value, [min(max(float(y), 0.0), d.worth) for y, d in pairs]
+    def solve(self, demand: Floats, cpu_factor: float) -> Priced:
+        """Prices for a demand on nodes whose CPU is multiplied by a factor."""
+        market, highs = self._market, self._highs
+        n_shapes, n_types = len(market.shapes), len(market.types)
+        room = [market.cpu_steps(kind.cpu_milli, cpu_factor) for kind in market.types]
+        for k in range(n_shapes):
+            highs.changeColBounds(k, 0.0, float(demand[k]))
+        for p, (t, used) in enumerate(zip(self._types, self._cpu_steps, strict=True)):
+            highs.changeColBounds(n_shapes + p, 0.0, highspy.kHighsInf if used <= room[t] else 0.0)
+        best, bound, value = FIRST_PRICES * self._dearest, float("inf"), 0.0
+        for _ in range(MOST_ROUNDS):
+            highs.run()
+            dual = -np.array(highs.getSolution().row_dual)
+            value = -highs.getInfo().objective_function_value
+            prices, rents = np.clip(dual[:n_shapes], 0.0, self._dearest), dual[n_shapes:]
+            trials = [INERTIA * best + (1 - INERTIA) * prices, prices]
+            joined = 0
+            for trial in trials:
+                packings = self._price(trial, room)
+                total = sum(
+                    kind.count * packing.worth
+                    for kind, packing in zip(market.types, packings, strict=True)
+                ) + float(demand @ np.maximum(0.0, self._worth - trial))
+                if total < bound:
+                    bound, best = total, trial
+                joined = sum(
+                    self._join(t, packings[t], prices, float(rents[t])) for t in range(n_types)
+                )
+                if joined or bound - value <= CLOSE * value:
+                    break
+            if not joined or bound - value <= CLOSE * value:
+                break
+        return Priced(value, bound, best)
+
+    def _price(self, prices: Floats, room: list[int]) -> list[Packing]:
+        market = self._market
+        steps = GPU_MILLI // market.gpu_step_milli
+        tables: dict[int, NodeWorth] = {}
+        found = []
+        for kind, cpu in zip(market.types, room, strict=True):
+            if kind.access not in tables:
+                most = max(t.gpus for t in market.types if t.access == kind.access)
+                access = market.accesses[kind.access]
+                tables[kind.access] = NodeWorth(access, prices, steps, most)
+            found.append(tables[kind.access].packing(kind.gpus, cpu))
+        return found
+
+    def _join(self, t: int, packing: Packing, prices: Floats, rent: float) -> bool:
+        """Add a packing that is worth more than its node; whether it was."""
+        content = tuple(sorted(packing.shapes.items()))
+        if (t, content) in self._seen:
+            return False
+        if sum(prices[k] * n for k, n in content) <= rent + 1e-6 * GPU_MILLI:
+            return False
+        self._seen.add((t, content))
+        rows = [k for k, _ in content] + [len(self._market.shapes) + t]
+        values = [-float(n) for _, n in content] + [1.0]
+        self._highs.addCol(
+            0.0, 0.0, highspy.kHighsInf, len(rows), np.array(rows, np.int32), np.array(values)
+        )
+        self._types.append(t)
+        self._cpu_steps.append(packing.cpu_steps)
+        return True

@@ -1,0 +1,98 @@
+"""Bid prices: the node where a replica destroys least of what the rest of the workload would pay.
+
+``cost = phi(after) - phi(before) + 15 * cpu_left / largest_cpu + 10 * gpu_left / largest_gpus +
+50 * press(model) * GPUs``, least cost first, with ``phi = R - V + 0.07 F`` in milli-GPU: R what
+is left of the devices, V what the best packing of it is worth at bid prices, mean over futures
+(see `solver.prices`), F fragmentation (see `solver.fragmentation`), not truncated. A share tries
+every feasible device.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from solver.cluster import GPU_MILLI, Node
+from solver.fit import feasible_gpus, pick_gpus, share_milli_on
+from solver.fragmentation import TargetWorkload
+from solver.greedy.scoring import PlacementPolicy, Scale, Score, ratio
+from solver.prices.book import PriceBook, price_book
+from solver.problem import Problem
+from solver.state import NodeState
+from solver.workload import Shape
+
+FRAGMENTATION_WEIGHT = 0.07
+CHEAP_FRAGMENTATION_WEIGHT = 0.3
+CPU_LEFT_MILLI = 15.0
+GPU_LEFT_MILLI = 10.0
+PRESS_MILLI = 50.0
+
+
+class BidPrice(PlacementPolicy):
+    """Least opportunity cost.
+
+    Parameters
+    ----------
+    book
+        Prices, from a workload and the cluster.
+    workload
+        What fragmentation is relative to.
+    scale
+        The largest node.
+    """
+
+    def __init__(self, book: PriceBook, workload: TargetWorkload, scale: Scale) -> None:
+        self._book, self._workload, self._scale = book, workload, scale
+        self._weight = CHEAP_FRAGMENTATION_WEIGHT if book.cheap else FRAGMENTATION_WEIGHT
+
+    def score(self, node: Node, state: NodeState, shape: Shape, kinds: frozenset[str]) -> Score:
+        """Higher the less is lost."""
+        return (-self._best(node, state, shape)[0],)
+
+    def pick(self, node: Node, state: NodeState, shape: Shape) -> tuple[int, ...] | None:
+        """Whole GPUs by rule; for a share the device where least is lost."""
+        return self._best(node, state, shape)[1]
+
+    def _best(
+        self, node: Node, state: NodeState, shape: Shape
+    ) -> tuple[float, tuple[int, ...] | None]:
+        before = self._potential(node, state)
+        left = CPU_LEFT_MILLI * ratio(state.cpu_left, self._scale.cpu_milli)
+        left += GPU_LEFT_MILLI * ratio(state.free_milli, self._scale.gpu_milli)
+        if not shape.is_share:
+            gpus = pick_gpus(node, shape, state)
+            if gpus is None:
+                return 0.0, None
+            after = self._potential(node, state.place(shape, gpus, GPU_MILLI))
+            return after - before + left + self._press(node, shape.gpus), gpus
+        best: tuple[float, tuple[int, ...] | None] = (float("inf"), None)
+        tried = set()
+        for gpu in feasible_gpus(node, shape, state):
+            milli = share_milli_on(node, shape, gpu)
+            alike = (state.gpu_left[gpu], milli, node.topology.gpu_models[gpu])
+            if alike in tried:
+                continue
+            tried.add(alike)
+            after = self._potential(node, state.place(shape, (gpu,), milli))
+            cost = after - before + left + self._press(node, milli / GPU_MILLI)
+            if cost < best[0]:
+                best = (cost, (gpu,))
+        return best
+
+    def _press(self, node: Node, gpus: float) -> float:
+        return PRESS_MILLI * self._book.press(node) * gpus
+
+    def _potential(self, node: Node, state: NodeState) -> float:
+        fragmented = self._workload.fragmentation_milli(node, state)
+        return sum(state.gpu_left) - self._book.worth_milli(node, state) + self._weight * fragmented
+
+
+BID_PRICES = ("bid-price", "bid-price-cheap")
+"""Its names: with all futures, and with a few."""
+
+
+def bid_price_policy(
+    problem: Problem, demand: Sequence[tuple[Shape, int]], workload: TargetWorkload, name: str
+) -> BidPrice:
+    """The policy of that name, priced from a demand on the nodes of a problem."""
+    book = price_book(problem.nodes, demand, cheap=name == BID_PRICES[1])
+    return BidPrice(book, workload, Scale.of(problem))
