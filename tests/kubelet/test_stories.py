@@ -636,7 +636,7 @@ def test_a_gpu_changes_its_mig_mode_while_the_plugin_runs(
 
     eventually(lambda: (kubelet.allocatable(), kubelet.allocatable(small)) == (8, 0))
     eventually(lambda: kubelet.capacity(small) == 1)
-    time.sleep(0.4)
+    time.sleep(0.4)  # longer than FAREWELL_S: what a pod holds stays listed after it
     assert kubelet.do("health", uid="small") == {instance: "Unhealthy"}
     assert kubelet.do("health", uid="stays") == {stays: "Healthy"}
     kubelet.do("remove_pod", uid="small")
