@@ -72,6 +72,21 @@ def check_folder(path: Path | None, option: str) -> None:
         raise typer.BadParameter(f'there is no folder "{path.parent}"', param_hint=option)
 
 
+def make_folder(path: Path, option: str) -> None:
+    """Make a folder that `check_folder` let pass.
+
+    Raises
+    ------
+    OSError
+        It cannot be made.
+    """
+    try:
+        path.mkdir(exist_ok=True)
+    except OSError as error:
+        why = f"{option}: {path} cannot be made: {error.strerror}; name another folder"
+        raise OSError(why) from error
+
+
 def write_file(path: Path, content: str | bytes) -> None:
     """Write a file whole or not at all: readers never see half of it.
 

@@ -112,7 +112,7 @@ def simulate(
 
     Ctrl-C ends it; what is finished is shown, and with --save it is kept.
     """
-    from commands.output import check_folder, check_target, emit, write_file
+    from commands.output import check_folder, check_target, emit, make_folder, write_file
     from commands.simulation import Asked, figure, read_question, run_sweep
     from report.json_report import simulate_report
     from report.simulation_view import simulate_view
@@ -136,7 +136,7 @@ def simulate(
     )
     question = read_question(asked, save, plotted=plot is not None)
     if save is not None:
-        save.mkdir(exist_ok=True)
+        make_folder(save, "--save")
     answer = run_sweep(question)
     rows, notes = answer.rows, answer.notes
     emit(output, simulate_report(rows, notes), simulate_view(question.title, rows, notes))

@@ -69,9 +69,10 @@ class Asked:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SweepQuestion:
-    """What is run, where, and what it is called."""
+    """What is run, where, and what it is called: all of it, and what a picture of it shows."""
 
     title: str
+    pictured: str
     sweep: Sweep
     engine: str
     workers: int
@@ -123,16 +124,27 @@ def read_question(asked: Asked, save: Path | None, *, plotted: bool) -> SweepQue
     if first.standing:
         jobs += f" and {len(first.standing):,} running"
     machines = f"{plural(len(first.nodes), 'node')}, {plural(gpus, 'GPU')}"
-    title = f"{sources[0].name}: {jobs} on {machines}"
+    title = pictured = f"{sources[0].name}: {jobs} on {machines}"
+    if len(seeds) > 1:
+        pictured += f", seed {seeds[0]}"
     if len(sources) > 1:
         title = f"{len(sources)} traces, the first {title}"
     notes = list(dict.fromkeys(first.notes))
+    same = [source.name for source in sources if not source.draws]
+    if len(seeds) > 1 and same:
+        whose = "" if len(same) == len(sources) else f" of {', '.join(same)}"
+        notes.append(f"every seed replays the same jobs{whose}: only policies that draw differ")
     for reason, count in first.rejected_by_reason.items():
         lines = [str(row.line) for row in first.rejected if row.reason == reason][:5]
         more = ", …" if count > len(lines) else ""
         notes.append(f"{count:,} rows not used: {reason} (lines {', '.join(lines)}{more})")
     return SweepQuestion(
-        title=title, sweep=sweep, engine=engine, workers=workers, notes=tuple(notes)
+        title=title,
+        pictured=pictured,
+        sweep=sweep,
+        engine=engine,
+        workers=workers,
+        notes=tuple(notes),
     )
 
 
@@ -233,6 +245,9 @@ def _policies(asked: Asked, sources: Sequence[Source]) -> list[str]:
         name.strip() for name in (default if asked.policies is None else asked.policies).split(",")
     ]
     for place, name in enumerate(names):
+        if not name:
+            rule = "a name is missing; write first-fit,drf+fgd,cp-sat"
+            raise typer.BadParameter(rule, param_hint="--policies")
         try:
             parse_simulation_policy(name)
         except UnknownPolicyError as error:
@@ -398,7 +413,7 @@ def figure(question: SweepQuestion, outcomes: Sequence[Outcome], path: Path) -> 
     capacity = cell.source.scenario(cell.seed).problem.capacity["gpu_milli"] or 0
     by_rank = sorted(outcomes, key=lambda outcome: CP_SAT not in outcome.summary.policy)
     shown = {id(outcome) for outcome in by_rank[:MAX_PLOTTED]}
-    title = question.title
+    title = question.pictured
     if len(shown) < len(outcomes):
         title += f" ({len(shown)} of {len(outcomes)} policies)"
     drawn = [outcome for outcome in outcomes if id(outcome) in shown]

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
 NEVER, WAITING = State.UNSCHEDULABLE, State.WAITING
 
+AT_ONCE = "no time passes: utilization, stranded and fragm. are those of that moment"
+
 MOST_NAMES, MOST_REASONS = 5, 3
 """Jobs of one reason, and reasons, that a note names."""
 
@@ -94,7 +96,7 @@ def simulate_view(
 def left_notes(rows: Sequence[SimulationRow]) -> list[str]:
     """A sentence on jobs that never fit, and one on those that still wait: who, and why.
 
-    Policies and seeds that leave the same jobs share it.
+    Policies and seeds that leave the same jobs share it. Before them, one on runs over no time.
     """
     found: dict[tuple[str, State, int, tuple[Left, ...]], dict[str, None]] = {}
     for row in rows:
@@ -104,7 +106,7 @@ def left_notes(rows: Sequence[SimulationRow]) -> list[str]:
                 left = tuple(left for left in run.left if left.state is state)
                 found.setdefault((row.trace, state, count, left), {})[run.policy] = None
     policies = len({row.summary.policy for row in rows})
-    notes = []
+    notes = [AT_ONCE] if rows and not any(row.summary.makespan_s for row in rows) else []
     for (_, state, count, left), who in found.items():
         names = "every policy" if len(who) == policies else ", ".join(who)
         what = "never fits" if count == 1 else "never fit"

@@ -4,7 +4,8 @@
 * wait: first start - arrival, of jobs that started; the p-th percentile is the
   ``ceil(p / 100 * n)``-th smallest;
 * JCT: end - arrival, of jobs that ran to their end;
-* stranded and fragmented GPUs: time-weighted means;
+* stranded and fragmented GPUs: time-weighted means; where no time passes, as with utilization,
+  what holds at that moment;
 * Jain's index over queues of what each was given of what it was entitled to, and the worst gap
   between the two (see `Fairness`).
 """
@@ -249,16 +250,18 @@ class Meter:
             series.queue_milli[name].append(held)
 
     def means(self, span_ms: int, *, to_last_end: bool) -> tuple[float, float, float]:
-        """Time-weighted means of stranded, fragmented and busy GPUs.
+        """Time-weighted means of stranded, fragmented and busy GPUs; over no time, as it is now.
 
         Parameters
         ----------
         to_last_end
             Whether the span goes to the last end of a job; else to the last change of any kind.
         """
-        span = max(1, span_ms) * GPU_MILLI
-        stranded, fragmented, busy = self._at_last_end if to_last_end else self._at_last_change
-        return stranded / span, fragmented / span, busy / span
+        sums = self._at_last_end if to_last_end else self._at_last_change
+        if not span_ms:
+            span_ms, sums = 1, (self._stranded, self._fragmented, self._busy)
+        stranded, fragmented, busy = (value / (span_ms * GPU_MILLI) for value in sums)
+        return stranded, fragmented, busy
 
     @property
     def jain(self) -> float:

@@ -11,6 +11,7 @@ from typing import Protocol
 
 from simulator.scenario import Scenario
 from simulator.traces.openb import OpenbTrace, read_openb
+from simulator.traces.synthetic import names_seed
 
 
 class Source(Protocol):
@@ -19,6 +20,11 @@ class Source(Protocol):
     @property
     def name(self) -> str:
         """What it is called in tables and folders."""
+        ...
+
+    @property
+    def draws(self) -> bool:
+        """Whether another seed gives other jobs, or another order of them."""
         ...
 
     def scenario(self, seed: int) -> Scenario:
@@ -50,6 +56,11 @@ class FixedSource:
     def name(self) -> str:
         """Name of the scenario."""
         return self.given.name
+
+    @property
+    def draws(self) -> bool:
+        """The scenario is there already."""
+        return False
 
     def scenario(self, seed: int) -> Scenario:
         """The scenario."""
@@ -92,6 +103,11 @@ class TraceSource:
             return f"synthetic {self.place}" if self.place else "synthetic"
         part = self.part or ("default" if self.kind == "openb" else None)
         return f"{self.kind} {part}" if part else self.kind
+
+    @property
+    def draws(self) -> bool:
+        """Openb in any order, and jobs that are drawn, unless the recipe has the seed."""
+        return self.kind == "openb" or (self.kind == "synthetic" and not names_seed(self.place))
 
     def scenario(self, seed: int) -> Scenario:
         """The scenario of a seed: only openb and synthetic traces look at it."""

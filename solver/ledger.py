@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from copy import deepcopy
 
 from solver.fair_share import held_by_queue
@@ -26,6 +26,9 @@ class Ledger:
         self._limited = {
             queue.name: [q for q in _ancestry(problem, queue) if q.limit]
             for queue in problem.queues
+        }
+        self._named = {
+            name: tuple(queue.name for queue in above) for name, above in self._limited.items()
         }
         self._total: dict[str, dict[ResourceName, int]] = {
             queue.name: dict.fromkeys(RESOURCES, 0) for queue in problem.queues
@@ -65,6 +68,14 @@ class Ledger:
             self._used[queue][resource] += replicas * amount
             for above in self._limited[queue]:
                 self._total[above.name][resource] += replicas * amount
+
+    def limited(self, queue: str) -> Sequence[str]:
+        """The queue itself and those above it, of which any has a limit."""
+        return self._named[queue]
+
+    def promise(self, queue: str, resource: ResourceName, amount: int) -> None:
+        """Book an amount on the limits of a limited queue alone; a negative one takes it back."""
+        self._total[queue][resource] += amount
 
     def used_below(self, queue: str, resource: ResourceName) -> int:
         """What a limited queue uses together with all queues below it."""

@@ -19,12 +19,14 @@ from math import inf
 from simulator.agenda import Kind
 from simulator.orders import OrderKey
 from simulator.schedulers.base import Scheduler
+from simulator.schedulers.promises import Claim, hold_limits
 from simulator.schedulers.reservations import (
     by_end,
     latest_end_ms,
     least,
     longest_ms,
     places_of,
+    running_claims,
 )
 from simulator.schedulers.surplus import drop_surplus, hand_out_surplus, make_way, shed_load
 from simulator.state import Cluster, Unit
@@ -155,16 +157,14 @@ class ConservativeScheduler(Scheduler):
         return table
 
     def _hold(self, stays: dict[int, list[_Stay]], start_ms: float, end_ms: float) -> None:
-        """Let nodes show the least that they have left at any time from start to end.
-
-        What is reserved in that time counts on its queues all the while.
-        """
-        for planned in self.planned.values():
-            if planned.start_ms < end_ms and planned.end_ms > start_ms:
-                for life in planned.unit.lives:
-                    for role in life.arrival.job.roles:
-                        queue = life.arrival.job.queue
-                        self.cluster.draft.reserve(queue, role.shape, role.min_replicas)
+        """Let nodes and limits show the least that is left at any time from start to end."""
+        claims = running_claims(self.cluster)
+        claims += [
+            Claim(life, planned.start_ms, planned.end_ms)
+            for planned in self.planned.values()
+            for life in planned.unit.lives
+        ]
+        hold_limits(self.cluster, claims, start_ms, end_ms)
         board = self.cluster.draft.board
         for n, on_node in stays.items():
             # What is left only falls when a reservation begins, so those times are enough.

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from math import inf
 
 from simulator.lives import Life
+from simulator.schedulers.promises import Claim, hold_limits
 from simulator.schedulers.surplus import drop_surplus
 from simulator.state import Cluster, Unit
 from solver.problem import RoleKey
@@ -85,18 +87,29 @@ def reserve(cluster: Cluster, unit: Unit) -> Reservation | None:
     return found
 
 
+def running_claims(cluster: Cluster) -> list[Claim]:
+    """What runs, on its queues until it ends at the latest; nothing where no queue is limited."""
+    ledger = cluster.draft.ledger
+    claims = []
+    for life in cluster.running.values():
+        if ledger.limited(life.arrival.job.queue):
+            end_ms = latest_end_ms(cluster, life)
+            claims.append(Claim(life, -inf, inf if end_ms is None else end_ms))
+    return claims
+
+
 def hold(cluster: Cluster, reservations: Iterable[Reservation]) -> None:
     """Keep free what reservations need: then nothing that is started delays them.
 
     A node shows, of each resource, the less of what is left now and of what will be left at
-    the time of the reservation once its jobs are in place. On their queues they count already.
+    the time of the reservation once its jobs are in place; and so do the limits of queues.
     """
     board = cluster.draft.board
-    for reservation in reservations:
-        for life in reservation.unit.lives:
-            for role in life.arrival.job.roles:
-                draft = cluster.draft
-                draft.reserve(life.arrival.job.queue, role.shape, role.min_replicas)
+    known = list(reservations)
+    claims = running_claims(cluster)
+    claims += [Claim(life, r.at_ms, inf) for r in known for life in r.unit.lives]
+    hold_limits(cluster, claims, cluster.now_ms, inf)
+    for reservation in known:
         numbers = {board.number[place.node] for place in reservation.places}
         then = {n: board.state(n) for n in numbers}
         for life in cluster.running.values():

@@ -115,6 +115,11 @@ def recipe_of(text: str) -> Recipe:
     return Recipe(**given)  # type: ignore[arg-type]  # _value gives the type of each field
 
 
+def names_seed(text: str) -> bool:
+    """Whether a recipe has a seed of its own, which no other one overrides."""
+    return any(part.partition("=")[0].strip() == "seed" for part in text.split(","))
+
+
 def _value(key: str, read: Callable[[str], float], text: str) -> float:
     least, most = LIMITS[key]
     try:
@@ -142,7 +147,8 @@ def synthetic(text: str, seed: int | None = None) -> Scenario:
         The text has a key that there is not, or a value that its key does not have.
     """
     recipe = recipe_of(text)
-    if seed is not None and "seed" not in text:
+    fixed = seed is None or names_seed(text)
+    if seed is not None and not fixed:
         recipe = replace(recipe, seed=seed)
     random = Random(recipe.seed)
     demand = tuple(accumulate(1 / (index + 1) for index in range(recipe.queues)))
@@ -163,7 +169,7 @@ def synthetic(text: str, seed: int | None = None) -> Scenario:
             for (job, duration_ms), at_ms in zip(drawn, moments, strict=True)
         ),
         queues=tuple(Queue(name=f"q{index}") for index in range(recipe.queues)),
-        notes=(f"Jobs are drawn at random: {_said(recipe)}.",),
+        notes=(f"Jobs are drawn at random: {_said(recipe, seed=fixed)}.",),
     )
 
 
@@ -211,5 +217,6 @@ def _gpu_milli(job: Job) -> int:
     )
 
 
-def _said(recipe: Recipe) -> str:
-    return ",".join(f"{each.name}={getattr(recipe, each.name):.15g}" for each in fields(Recipe))
+def _said(recipe: Recipe, *, seed: bool) -> str:
+    said = [each.name for each in fields(Recipe) if seed or each.name != "seed"]
+    return ",".join(f"{name}={getattr(recipe, name):.15g}" for name in said)

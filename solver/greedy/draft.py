@@ -51,6 +51,15 @@ class _Reserved:
     replicas: int
 
 
+@dataclass(frozen=True, slots=True)
+class _Promised:
+    """An amount that was booked on the limits of one queue."""
+
+    queue: str
+    resource: ResourceName
+    amount: int
+
+
 class Draft:
     """What has been placed so far, on a board and on the ledger of the queues.
 
@@ -62,7 +71,7 @@ class Draft:
         self.board = Board(problem, policy)
         self._policy = policy
         self._regions = Regions(self.board, inside_out=policy.inside_out)
-        self._log: list[_Booking | _Held | _Reserved] = []
+        self._log: list[_Booking | _Held | _Reserved | _Promised] = []
         self._seats: dict[str, list[tuple[Role, Seat]]] = {}
         self._in_group: Counter[tuple[str, int]] = Counter()
         self._homes: dict[str, Path] = {}
@@ -155,6 +164,11 @@ class Draft:
         self._log.append(_Reserved(queue, shape, replicas))
         self.ledger.add(queue, shape, replicas)
 
+    def promise(self, queue: str, resource: ResourceName, amount: int) -> None:
+        """Book an amount on the limits of one queue, until it is rolled back."""
+        self._log.append(_Promised(queue, resource, amount))
+        self.ledger.promise(queue, resource, amount)
+
     def mark(self) -> int:
         """A moment to come back to, until the next `settle`."""
         return len(self._log)
@@ -164,9 +178,11 @@ class Draft:
         changes = 0
         while len(self._log) > mark:
             last = self._log.pop()
-            changes += not isinstance(last, _Reserved)
+            changes += not isinstance(last, _Reserved | _Promised)
             if isinstance(last, _Reserved):
                 self.ledger.add(last.queue, last.shape, -last.replicas)
+            elif isinstance(last, _Promised):
+                self.ledger.promise(last.queue, last.resource, -last.amount)
             elif isinstance(last, _Booking):
                 self._count(last.job, last.role, last.seat, -last.count, last.at)
                 if last.count > 0:

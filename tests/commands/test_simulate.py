@@ -221,6 +221,42 @@ def test_a_picture_is_drawn(tmp_path: Path, suffix: str):
         assert picture.read_bytes().startswith(b"\x89PNG")
 
 
+def test_a_picture_of_several_traces_and_seeds_says_which_it_shows(tmp_path: Path):
+    from commands.simulation import Asked, read_question
+
+    traces = ("synthetic:jobs=3,nodes=2", "synthetic:jobs=4,nodes=2,seed=5")
+    question = read_question(Asked(traces=traces, seeds="7-8"), None, plotted=False)
+
+    assert question.title.startswith("2 traces, the first synthetic jobs=3,nodes=2: 3 jobs")
+    assert question.pictured == "synthetic jobs=3,nodes=2: 3 jobs on 2 nodes, 16 GPUs, seed 7"
+
+
+def test_who_asks_for_seeds_of_jobs_that_are_always_the_same_is_told():
+    def notes(*traces: str) -> str:
+        named = [word for trace in traces for word in ("--trace", trace)]
+        done = unstrand("simulate", *named, "--policies", "easy", "--seeds", "1-2")
+        return " ".join(done.out.split())
+
+    drawn, fixed = "synthetic:jobs=3,nodes=2", "synthetic:jobs=3,nodes=2, seed = 4"
+
+    assert "the same jobs" not in notes(drawn)
+    assert "seed=" not in notes(drawn)
+    assert "every seed replays the same jobs:" in notes(fixed)
+    assert "seed=4" in notes(fixed)
+    assert "the same jobs of synthetic jobs=3,nodes=2, seed = 4:" in notes(drawn, fixed)
+
+
+def test_where_no_time_passes_the_means_are_of_that_moment():
+    text = re.sub(r", (arrival|duration): \w+", "", SPEC)
+
+    done = unstrand("simulate", "-", "--policies", "first-fit", stdin=text)
+    (row,) = rows("--policies", "first-fit", stdin=text)
+
+    assert row["makespan_s"] == 0
+    assert (row["running"], row["utilization_ratio"]) == (2, 1)
+    assert "no time passes" in done.out
+
+
 def test_a_second_run_with_save_says_what_was_there(tmp_path: Path):
     first = unstrand("simulate", "-", "--save", tmp_path, "--policies", "easy,sjf", stdin=SPEC)
 
@@ -334,7 +370,8 @@ def test_who_starves_is_told_from_what_never_fits():
         (("--policies", "easy+"), ("--policies",)),
         (("--policies", "easie+best-fit"), ("--policies", "easy")),
         (("--policies", "easy,easy"), ("--policies", "twice")),
-        (("--policies", ""), ("--policies",)),
+        (("--policies", ""), ("--policies", "missing")),
+        (("--policies", "easy,"), ("--policies", "missing")),
         (("--seeds", "9-3"), ("--seeds", "backwards")),
         (("--seeds", "x"), ("--seeds", "42-51")),
         (("--seeds", "1-99999999"), ("--seeds", "10,000")),
@@ -415,7 +452,7 @@ def test_a_missing_spec_is_told_in_one_line():
 
 
 def test_a_folder_that_cannot_be_made_is_told_in_one_line():
-    refused(unstrand("simulate", "-", "--save", "/proc/x", stdin=SPEC), 3, "/proc/x")
+    refused(unstrand("simulate", "-", "--save", "/proc/x", stdin=SPEC), 3, "/proc/x", "another")
 
 
 @pytest.mark.parametrize("workers", [1, 2])

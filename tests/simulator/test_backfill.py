@@ -87,6 +87,27 @@ def test_cores_are_reserved_too(order: str, cpu: int, runs: float, start: float)
 
 
 @pytest.mark.parametrize("order", BACKFILL)
+@pytest.mark.parametrize(("gpus", "start"), [(2, 2), (3, 20)])
+@pytest.mark.parametrize("nested", [False, True])
+def test_a_limit_counts_what_runs_at_the_time_not_all_that_ever_will(
+    order: str, gpus: int, start: float, nested: bool
+):
+    # Of 6: 3 until 10 and 4 from then on, so 2 are left of it all the while.
+    story = Story().node("n1", gpus=16).queue("all", limit=6)
+    if nested:
+        story.queue("a", parent="all").queue("b", parent="all")
+    ours, other = ("a", "b") if nested else ("all", "all")
+    story.job("first", runs=10, gpus=3, queue=ours)
+    story.job("head", at=1, runs=10, gpus=4, queue=other)
+    story.job("late", at=2, runs=500, gpus=gpus, queue=ours)
+
+    told = story.under(f"{order}+best-fit")
+
+    assert told.start_s("head") == 10
+    assert told.start_s("late") == start
+
+
+@pytest.mark.parametrize("order", BACKFILL)
 def test_an_endless_job_may_overtake_on_room_that_is_not_reserved_only(order: str):
     story = head_waits_until_10().job("one", at=2, gpus=1).job("two", at=3, gpus=1)
 
