@@ -137,7 +137,10 @@ def read_question(asked: Asked, save: Path | None, *, plotted: bool) -> SweepQue
     for reason, count in first.rejected_by_reason.items():
         lines = [str(row.line) for row in first.rejected if row.reason == reason][:5]
         more = ", …" if count > len(lines) else ""
-        notes.append(f"{count:,} rows not used: {reason} (lines {', '.join(lines)}{more})")
+        where = "line" if count == 1 else "lines"
+        notes.append(
+            f"{plural(count, 'row')} not used: {reason} ({where} {', '.join(lines)}{more})"
+        )
     return SweepQuestion(
         title=title,
         pictured=pictured,

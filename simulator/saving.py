@@ -21,8 +21,8 @@ from simulator.outcome import JobOutcome, Left, Outcome, Summary
 if TYPE_CHECKING:
     import polars
 
-FORMAT = 2
-"""Changes whenever the tables do: runs of another format are made again."""
+FORMAT = 3
+"""Changes whenever the tables, or what runs come to, do: runs of another one are made again."""
 
 JOBS, EVENTS, SERIES, SUMMARY = "jobs.parquet", "events.parquet", "series.parquet", "summary.json"
 QUEUE = "held_milli:"
@@ -89,12 +89,15 @@ def saved_summary(folder: Path, fingerprint: str) -> Summary | None:
         return None  # cut off, or not ours: it is made again
 
 
-def saved_outcome(folder: Path, summary: Summary) -> Outcome:
-    """A run as it was saved, but for its log."""
+def saved_outcome(folder: Path, summary: Summary) -> Outcome | None:
+    """A run as it was saved, but for its log; None where a table cannot be read any more."""
     import polars as pl
 
-    jobs = pl.read_parquet(folder / JOBS)
-    table = pl.read_parquet(folder / SERIES)
+    try:
+        jobs = pl.read_parquet(folder / JOBS)
+        table = pl.read_parquet(folder / SERIES)
+    except (OSError, pl.exceptions.PolarsError):
+        return None
     queues = [name.removeprefix(QUEUE) for name in table.columns if name.startswith(QUEUE)]
     series = Series(queues)
     for name, values in series.columns().items():
@@ -134,9 +137,13 @@ def _is_alive(process: int) -> bool:
 
 
 def _write(table: polars.DataFrame, path: Path) -> None:
+    import polars as pl
+
     draft = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     try:
         table.write_parquet(draft)
         draft.replace(path)
+    except pl.exceptions.ComputeError as error:  # as which it tells of a full disk
+        raise OSError(f"{path} cannot be written: {error}") from error
     finally:
         draft.unlink(missing_ok=True)

@@ -8,7 +8,9 @@ given up.
 from __future__ import annotations
 
 import multiprocessing
+import os
 import signal
+import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
@@ -177,7 +179,9 @@ def _run(sweep: Sweep, cell: Cell, listener: Listener | None) -> Result:
         mark = fingerprint(cell, sweep.options)
         sweep_drafts(folder)
         if (there := saved_summary(folder, mark)) is not None:
-            return Result(cell, there, saved_outcome(folder, there) if keep else None, cached=True)
+            outcome = saved_outcome(folder, there) if keep else None
+            if not keep or outcome is not None:
+                return Result(cell, there, outcome, cached=True)
     outcome = simulate(
         cell.source.scenario(cell.seed),
         cell.policy,
@@ -248,7 +252,7 @@ def run_local(sweep: Sweep, workers: int) -> Iterator[Result]:
 def _run_pool(sweep: Sweep, cells: Sequence[Cell], workers: int) -> Iterator[Result]:
     # A fresh interpreter for each worker: forking would copy locks that other threads hold.
     context = multiprocessing.get_context("spawn")
-    pool = ProcessPoolExecutor(workers, mp_context=context, initializer=_leave_ctrl_c)
+    pool = ProcessPoolExecutor(workers, mp_context=context, initializer=_begin_worker)
     waiting: set[Future[Result]] = set()
     queue = iter(cells)
     failures = Failures()
@@ -277,9 +281,17 @@ def _run_pool(sweep: Sweep, cells: Sequence[Cell], workers: int) -> Iterator[Res
                 process.terminate()
 
 
-def _leave_ctrl_c() -> None:
-    """Ctrl-C is for the process that hands out the work."""
+def _begin_worker() -> None:
+    """Leave Ctrl-C to the process that hands out the work, and end with it, however it ends."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+
+
+def _end_with_parent() -> None:
+    # A pool's workers hold both ends of the pipe they read from: none ever sees it closed.
+    if (parent := multiprocessing.parent_process()) is not None:
+        parent.join()
+        os._exit(1)
 
 
 Runner = Callable[[Sweep], Iterator[Result]]

@@ -77,3 +77,23 @@ def test_a_worker_that_is_killed_loses_no_run(tmp_path: Path):
     assert sweep.returncode == 0, err
     assert [row["seed"] for row in json.loads(out)["rows"]] == list(range(1, 21))
     assert not list(tmp_path.rglob("*.tmp"))
+
+
+@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGTERM])
+def test_workers_end_with_the_process_that_is_killed(how: signal.Signals, tmp_path: Path):
+    sweep = begin(tmp_path, "1-200")
+    wait_for_runs(tmp_path, 1)
+    workers = workers_of(sweep)
+
+    sweep.send_signal(how)
+    sweep.communicate(timeout=60)  # The workers have its pipes, too.
+
+    assert len(workers) == 2
+    assert not any(b"spawn_main" in command_of(pid) for pid in workers)
+
+
+def command_of(pid: int) -> bytes:
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_bytes()
+    except OSError:  # It is gone.
+        return b""

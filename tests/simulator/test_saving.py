@@ -16,7 +16,7 @@ from simulator.policies import SimulationOptions
 from simulator.run import simulate
 from simulator.saving import folder_of, save, saved_outcome, saved_summary, sweep_drafts
 from simulator.sources import FixedSource
-from simulator.sweep import Cell, Sweep, run_here
+from simulator.sweep import Cell, FailedRunError, Sweep, run_here
 from tests.simulator.story import Story
 
 
@@ -214,3 +214,29 @@ def test_what_a_killed_process_left_half_written_is_swept(tmp_path: Path):
     sweep_drafts(folder)
 
     assert sorted(folder.iterdir()) == sorted([living, *others])
+
+
+def test_a_run_whose_tables_cannot_be_read_any_more_is_made_again(tmp_path: Path):
+    given = sweep(tmp_path, story())
+    kept = replace(given, keep=frozenset(given.cells))
+    assert not once(kept)
+    assert once(kept)
+
+    (path,) = tmp_path.rglob("series.parquet")
+    path.write_bytes(path.read_bytes()[:40])
+
+    assert not once(kept)
+    assert once(kept)
+
+
+def test_a_full_disk_is_told_as_what_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    def full(*_: object) -> None:
+        raise pl.exceptions.ComputeError("parquet: No space left on device (os error 28)")
+
+    monkeypatch.setattr(pl.DataFrame, "write_parquet", full)
+
+    with pytest.raises(FailedRunError, match="No space left") as caught:
+        once(sweep(tmp_path, story()))
+
+    assert isinstance(caught.value.__cause__, OSError)
+    assert not list(tmp_path.rglob("*.tmp"))
