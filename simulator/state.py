@@ -332,6 +332,7 @@ class Cluster:
                     cpu_milli=shapes[p.role].cpu_milli,
                     memory_mib=shapes[p.role].memory_mib,
                     share_group=shapes[p.role].share_group,
+                    compute_milli=shapes[p.role].compute_milli,
                 )
                 for p in places
             ),

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from simulator.lives import Life
 from simulator.schedulers.surplus import drop_surplus
 from simulator.state import Cluster, Unit
+from solver.cluster import GPU_MILLI
 from solver.problem import RoleKey
 from solver.solution import Placement
 from solver.state import NodeState
@@ -125,6 +126,11 @@ def least(a: NodeState, b: NodeState) -> NodeState:
         groups[gpu] = mine or theirs or ""
         if mine is not None and theirs is not None and mine != theirs:
             left[gpu] = 0  # Nobody may be put beside both.
+    extra = [0] * len(left)
+    for gpu in range(len(left)) if a.extra_compute or b.extra_compute else ():
+        # The limit of a node falls out: what counts is what is left of it.
+        least_left = min(a.compute_left(gpu, GPU_MILLI), b.compute_left(gpu, GPU_MILLI))
+        extra[gpu] = left[gpu] - least_left
     return NodeState(
         tuple(left),
         None if a.cpu_left is None or b.cpu_left is None else min(a.cpu_left, b.cpu_left),
@@ -132,4 +138,5 @@ def least(a: NodeState, b: NodeState) -> NodeState:
         if a.memory_left is None or b.memory_left is None
         else min(a.memory_left, b.memory_left),
         groups=tuple(groups) if any(groups) else (),
+        extra_compute=tuple(extra) if any(extra) else (),
     )
