@@ -108,11 +108,12 @@ def hold(cluster: Cluster, reservations: Iterable[Reservation]) -> None:
             for role, seat in seats:
                 if seat.node in then:
                     state = then[seat.node]
-                    then[seat.node] = state.give_back(role.shape, seat.gpus, seat.share_milli)
+                    state = state.give_back(role.shape, seat.gpus, seat.share_milli)
+                    then[seat.node] = state.join(seat.instances, board.nodes[seat.node])
         for place in reservation.places:
             n = board.number[place.node]
             shape = cluster.problem.role_by_key[RoleKey(place.job, place.role)].shape
-            then[n] = then[n].place(shape, place.gpus, place.share_milli)
+            then[n] = then[n].place(shape, place.gpus, place.share_milli).cut(place.instances)
         for n in sorted(numbers):
             cluster.draft.hold(n, least(board.state(n), then[n]))
 
@@ -131,12 +132,15 @@ def least(a: NodeState, b: NodeState) -> NodeState:
         # The limit of a node falls out: what counts is what is left of it.
         least_left = min(a.compute_left(gpu, GPU_MILLI), b.compute_left(gpu, GPU_MILLI))
         extra[gpu] = left[gpu] - least_left
+    layouts = (tuple(sorted({*a.layout(gpu), *b.layout(gpu)})) for gpu in range(len(left)))
+    cuts = tuple(layouts) if a.layouts or b.layouts else ()
     return NodeState(
         tuple(left),
         None if a.cpu_left is None or b.cpu_left is None else min(a.cpu_left, b.cpu_left),
         None
         if a.memory_left is None or b.memory_left is None
         else min(a.memory_left, b.memory_left),
+        layouts=cuts,
         groups=tuple(groups) if any(groups) else (),
         extra_compute=tuple(extra) if any(extra) else (),
     )
