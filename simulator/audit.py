@@ -96,10 +96,22 @@ class Audit:
                 text = f"{cluster.now_ms} ms: {node.name} has {board.state(n)} left"
                 raise AuditError(f"{text}, its work leaves {states[node.name]}")
         held = sum(replica.gpu_milli for job in running for replica in job.replicas)
+        cut = GPU_MILLI * sum(
+            bool(board.state(n).layout(gpu)) and gpu in node.usable_gpus
+            for n, node in enumerate(board.nodes)
+            for gpu in range(node.n_gpus)
+        )
+        slices = sum(
+            cluster.problem.gpu_milli(role.shape)
+            for name in cluster.by_name
+            for role, seat in cluster.draft.seats(name)
+            if seat.instances
+        )
         free = sum(board.free_milli(n) for n in range(len(board.nodes)))
         installed = GPU_MILLI * sum(len(node.usable_gpus) for node in board.nodes)
         ill = _on_ill_gpus(cluster, running)
-        if held - ill + free != installed or held != sum(cluster.held_milli.values()):
+        booked = sum(cluster.held_milli.values())
+        if held - ill + free + cut != installed or held + slices != booked:
             raise AuditError(f"{cluster.now_ms} ms: {held} held, {free} free of {installed}")
         for life in cluster.lives:
             waits, runs = life.name in cluster.waiting, life.name in cluster.running

@@ -9,10 +9,12 @@ from simulator.agenda import Agenda, Kind
 from simulator.lives import Life, State
 from simulator.scenario import Scenario
 from simulator.stretch import Stretch
+from solver.cluster import Node
 from solver.greedy.board import Seat
 from solver.greedy.draft import Draft
 from solver.greedy.scoring import PlacementPolicy
 from solver.problem import Problem, RoleKey
+from solver.slices import are_open, with_instances
 from solver.solution import Placement
 from solver.workload import Job, Role, RunningJob, RunningReplica
 
@@ -231,9 +233,11 @@ class Cluster:
         number = self.draft.board.number
         for place in placements:
             role = self.problem.role_by_key[RoleKey(place.job, place.role)]
-            seat = Seat(number[place.node], place.gpus, place.share_milli)
-            left = self.draft.board.state(seat.node).gpu_left
-            if checked and any(left[gpu] < seat.share_milli for gpu in seat.gpus):
+            seat = Seat(number[place.node], place.gpus, place.share_milli, place.instances)
+            state = self.draft.board.state(seat.node)
+            left, node = state.gpu_left, self.draft.board.nodes[seat.node]
+            taken = any(left[gpu] < seat.share_milli for gpu in seat.gpus)
+            if checked and (taken or not are_open(node, state, seat.instances)):
                 raise AssertionError(f"{place} is taken already at {self.now_ms} ms")
             self.draft.put(life.arrival.job, role, seat)
 
@@ -276,7 +280,7 @@ class Cluster:
     def _count(self, life: Life) -> None:
         """Book what a job holds now, and what it waits for, on its queue."""
         queue = life.arrival.job.queue
-        holds = sum(s.share_milli * len(s.gpus) for _, s in self.draft.seats(life.name))
+        holds = sum(self._holds_milli(*seat) for seat in self.draft.seats(life.name))
         busy = holds if life.state is State.RUNNING else 0
         wants = 0
         if life.state is State.WAITING:
@@ -285,6 +289,12 @@ class Cluster:
         self.busy_milli += busy - life.busy_milli
         self.wanted_milli[queue] += wants - life.wanting_milli
         life.holding_milli, life.busy_milli, life.wanting_milli = holds, busy, wants
+
+    def _holds_milli(self, role: Role, seat: Seat) -> int:
+        """Thousandths of GPUs of one seat; instances count by their memory slots."""
+        if seat.instances:
+            return self.problem.gpu_milli(role.shape)
+        return seat.share_milli * len(seat.gpus)
 
     def _schedule_end(self, life: Life) -> None:
         life.version += 1
@@ -332,6 +342,7 @@ class Cluster:
                     cpu_milli=shapes[p.role].cpu_milli,
                     memory_mib=shapes[p.role].memory_mib,
                     share_group=shapes[p.role].share_group,
+                    compute_milli=shapes[p.role].compute_milli,
                 )
                 for p in places
             ),
@@ -342,12 +353,23 @@ class Cluster:
 
     def snapshot(self, jobs: Sequence[Job], running: Sequence[RunningJob] | None = None) -> Problem:
         """The question that this instant puts to a policy: what runs, and these jobs that wait."""
+        holders = tuple(self.running_jobs() if running is None else running)
         return Problem(
             name=self.problem.name,
             levels=self.problem.levels,
-            nodes=self.problem.nodes,
+            nodes=self._nodes(holders),
             queues=self.problem.queues,
-            running=tuple(self.running_jobs() if running is None else running),
+            running=holders,
             jobs=tuple(jobs),
             reference_shapes=self.problem.reference,
         )
+
+    def _nodes(self, holders: Sequence[RunningJob]) -> tuple[Node, ...]:
+        """The machines with the instances that these jobs have on them in use."""
+        if not self.problem.has_slices:
+            return self.problem.nodes
+        nodes = dict(self.problem.node_by_name)
+        for job in holders:
+            for place in self.draft.placements(job.name)[: len(job.replicas)]:
+                nodes[place.node] = with_instances(nodes[place.node], place.instances, job.name)
+        return tuple(nodes.values())

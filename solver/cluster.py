@@ -94,6 +94,9 @@ class Node:
         Usable indices that may be cut (again) while nobody holds them.
     instances
         MIG instances that exist.
+    compute_limit_milli
+        Thousandths of compute that the shares of one GPU may add up to; more than 1000 is
+        oversubscription.
     """
 
     name: str
@@ -110,6 +113,7 @@ class Node:
     mig_mode: frozenset[int] = frozenset()
     cuttable_gpus: frozenset[int] = frozenset()
     instances: tuple[MigInstance, ...] = ()
+    compute_limit_milli: int = GPU_MILLI
 
     @property
     def n_gpus(self) -> int:
@@ -173,6 +177,7 @@ class Node:
             self.mig_mode,
             self.cuttable_gpus,
             self.instances,
+            self.compute_limit_milli,
         )
         return _KINDS.setdefault(signature, self)
 

@@ -128,9 +128,22 @@ def feasible_gpus(node: Node, shape: Shape, state: NodeState) -> tuple[int, ...]
     return tuple(
         gpu
         for gpu in allowed_gpus(node, shape)
-        if state.gpu_left[gpu] >= share_milli_on(node, shape, gpu)
-        and state.joins(gpu, shape.share_group)
+        if state.joins(gpu, shape.share_group) and shares_on(node, shape, state, gpu) > 0
     )
+
+
+def shares_on(node: Node, shape: Shape, state: NodeState, gpu: int) -> int:
+    """Most shares of a shape that a GPU takes, by its memory and by its compute.
+
+    Share groups are not looked at; for shares in general (`ANY_GROUP`), compute is not either.
+    """
+    milli = share_milli_on(node, shape, gpu)
+    room = state.gpu_left[gpu] // milli
+    said = shape.compute_milli or state.extra_compute
+    if room and said and shape.share_group != ANY_GROUP:
+        compute = state.compute_left(gpu, node.compute_limit_milli)
+        room = min(room, max(0, compute) // (shape.compute_milli or milli))
+    return room
 
 
 def _joined(node: Node, shape: Shape, state: NodeState) -> tuple[int, ...]:
@@ -144,14 +157,11 @@ def _joined(node: Node, shape: Shape, state: NodeState) -> tuple[int, ...]:
 def _fit_gpus(node: Node, shape: Shape, state: NodeState) -> int:
     if shape.slices:
         return most_replicas(node, shape, state)
-    if shape.share_milli:
+    if shape.share_milli and not shape.compute_milli and not state.extra_compute:
         left, milli = state.gpu_left, shape.share_milli
         return sum([left[gpu] // milli for gpu in _joined(node, shape, state)])
-    if shape.share_memory_mib:
-        return sum(
-            state.gpu_left[gpu] // share_milli_on(node, shape, gpu)
-            for gpu in _joined(node, shape, state)
-        )
+    if shape.is_share:
+        return sum(shares_on(node, shape, state, gpu) for gpu in _joined(node, shape, state))
     if not shape.gpus:
         return UNLIMITED
     if not shape.gpu_models and (shape.link is not LinkRule.REQUIRED or shape.gpus == 1):
@@ -190,7 +200,7 @@ def takes(node: Node, shape: Shape, state: NodeState) -> bool:
     if shape.slices:
         bare = replace(shape, slices=())
         return fit(node, bare, state) > 0 and pick_instances(node, shape, state) is not None
-    if not shape.share_milli:
+    if not shape.share_milli or shape.compute_milli or state.extra_compute:
         return fit(node, shape, state) > 0
     if state.cpu_left is not None and state.cpu_left < shape.cpu_milli:
         return False

@@ -256,6 +256,8 @@ def shape_label(shape: Shape) -> str:
         parts = [" + ".join(f"{count} x {wish}" for wish, count in shape.slices)]
     elif shape.share_memory_mib:
         parts = [f"{shape.share_memory_mib / 1024:g} GiB of a GPU"]
+        if shape.compute_milli:
+            parts = [f"{shape.share_memory_mib / 1024:g} GiB and {_parts(shape)} of a GPU"]
     elif shape.share_milli:
         parts = [f"{shape.share_milli / GPU_MILLI:g} GPU"]
     else:
@@ -296,3 +298,7 @@ def admitted_jobs(problem: Problem, plan: Plan) -> int:
 
 def _started(plan: Plan, job: Job) -> list[int]:
     return [plan.started.get(RoleKey(job.name, role.name), 0) for role in job.roles]
+
+
+def _parts(shape: Shape) -> str:
+    return f"{shape.compute_milli / GPU_MILLI:g} of the compute"

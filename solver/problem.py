@@ -242,16 +242,26 @@ class Problem:
         return any(running) or any(asked)
 
     @cached_property
+    def has_share_compute(self) -> bool:
+        """Whether any share has another part of the compute than of the memory."""
+        running = (replica.compute_milli for job in self.running for replica in job.replicas)
+        asked = (role.shape.compute_milli for _, role in self.roles())
+        return any(running) or any(asked)
+
+    @cached_property
     def reference(self) -> tuple[tuple[Shape, int], ...]:
         """Workload that "stranded" is relative to: (shape, weight), heaviest first.
 
-        Its shares stand for shares in general, so they may go beside those of any group.
+        Its shares stand for shares in general: they may go beside those of any group, and it is
+        memory that they find stranded, not compute.
         """
-        if not self.has_share_groups:
+        if not self.has_share_groups and not self.has_share_compute:
             return self._reference
         weights: Counter[Shape] = Counter()
         for shape, weight in self._reference:
-            general = replace(shape, share_group=ANY_GROUP) if shape.is_share else shape
+            general = shape
+            if shape.is_share:
+                general = replace(shape, share_group=ANY_GROUP, compute_milli=0)
             weights[general] += weight
         return tuple(weights.items())
 

@@ -198,7 +198,9 @@ class _Desk:
         asked = [rule for rule in WHERE if _asks(job, rule)]
         if Lift.TAINT in asked and not self._tainted:
             asked.remove(Lift.TAINT)
-        if Lift.SHARE_GROUP in asked and not self._problem.has_share_groups:
+        problem = self._problem
+        shares_differ = problem.has_share_groups or problem.has_share_compute
+        if Lift.SHARE_GROUP in asked and not shares_differ:
             asked.remove(Lift.SHARE_GROUP)
         if not asked:
             return None
@@ -244,11 +246,19 @@ class _Desk:
                 text = f"may have {spread.max_per} replica(s) per {spread.over}; too few have room"
                 return _Verdict("gpu-fragmented", text, facts)
             case Lift.SHARE_GROUP:
+                if not self._problem.has_share_groups:
+                    text = (
+                        f"wants {_wish(shape)}; on GPUs with as much memory free"
+                        " the compute is given to other shares"
+                    )
+                    return _Verdict("gpu-fragmented", text, facts)
                 own = f"shares of {shape.share_group}" if shape.share_group else "such without one"
                 text = (
                     f"wants {_wish(shape)} beside {own} only; GPUs with as much room "
                     f"have shares of other groups on them"
                 )
+                if self._problem.has_share_compute:
+                    text += ", or have given their compute away"
                 return _Verdict("gpu-fragmented", text, facts)
             case _:
                 mine, others = self._free_by_model(shape, states)

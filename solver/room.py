@@ -176,6 +176,7 @@ def plain(role: Role) -> Shape:
         gpus=shape.gpus,
         share_milli=shape.share_milli,
         share_memory_mib=shape.share_memory_mib,
+        compute_milli=shape.compute_milli,
         slices=shape.slices,
         cpu_milli=shape.cpu_milli,
         memory_mib=shape.memory_mib,

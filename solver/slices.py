@@ -7,16 +7,24 @@ cut and nobody holds any of it. Instances in use never move.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
-from solver.cluster import GPU_MILLI, Node
+from solver.cluster import GPU_MILLI, MigInstance, Node
 from solver.problem import Problem
 from solver.solution import PlacedInstance
 from solver.state import NodeState, States
 from solver.workload import Shape, Slice
-from topology.mig.layouts import Instance, Layout, best_start, layouts, multiset, open_starts
+from topology.mig.layouts import (
+    Instance,
+    Layout,
+    best_start,
+    layouts,
+    multiset,
+    occupied_mask,
+    open_starts,
+)
 from topology.mig.tables import MigTable, Profile
 
 MOST_TRIES = 2000
@@ -132,6 +140,56 @@ def _start(table: MigTable, profile: Profile, layout: Layout, idle: Layout) -> i
         if instance.profile == profile.name and instance.start in opened:
             return instance.start
     return best_start(table, profile, layout)
+
+
+def with_instances(node: Node, placed: Iterable[PlacedInstance], used_by: str) -> Node:
+    """The node once somebody uses these instances: what nobody uses and is in their way is gone.
+
+    A GPU that was cut for them stays cut, and has left its NVLink island.
+    """
+    made = tuple(placed)
+    if not made:
+        return node
+    gpus = frozenset(entry.gpu for entry in made)
+    used = [MigInstance(gpu=e.gpu, instance=e.instance, used_by=used_by) for e in made]
+    slots = {gpu: _mask(node, gpu, [e.instance for e in made if e.gpu == gpu]) for gpu in gpus}
+    kept = [
+        there
+        for there in node.instances
+        if there.used_by
+        or there.gpu not in gpus
+        or not slots[there.gpu] & _mask(node, there.gpu, [there.instance])
+    ]
+    return replace(
+        node,
+        topology=node.topology.without_nvlink(gpus - node.mig_mode),
+        mig_gpus=node.mig_gpus | gpus,
+        mig_mode=node.mig_mode | gpus,
+        cuttable_gpus=node.cuttable_gpus - gpus,
+        instances=(*kept, *used),
+    )
+
+
+def are_open(node: Node, state: NodeState, placed: Iterable[PlacedInstance]) -> bool:
+    """Whether all these instances could be used in this state, one beside the other."""
+    for entry in placed:
+        table = node.mig_tables[entry.gpu]
+        if table is None or (
+            not state.layout(entry.gpu)
+            and entry.gpu not in node.mig_gpus
+            and state.gpu_left[entry.gpu] < GPU_MILLI
+        ):
+            return False
+        profile = table.by_name[entry.instance.profile]
+        if entry.instance.start not in open_starts(table, state.layout(entry.gpu), profile):
+            return False
+        state = state.cut((entry,))
+    return True
+
+
+def _mask(node: Node, gpu: int, layout: Iterable[Instance]) -> int:
+    table = node.mig_tables[gpu]
+    return 0 if table is None else occupied_mask(table, layout)
 
 
 @dataclass(frozen=True, slots=True)

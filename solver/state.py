@@ -28,6 +28,9 @@ class NodeState:
         for them has nothing left of its thousandths.
     groups
         By GPU, the share group of the shares on it; empty where all of them are without one.
+    extra_compute
+        By GPU, thousandths of compute that its shares have beyond the part of it that they occupy
+        (fewer: negative); empty where both are the same everywhere.
     """
 
     gpu_left: tuple[int, ...]
@@ -35,6 +38,7 @@ class NodeState:
     memory_left: int | None
     layouts: tuple[Layout, ...] = ()
     groups: tuple[str, ...] = ()
+    extra_compute: tuple[int, ...] = ()
 
     def take(
         self,
@@ -43,6 +47,7 @@ class NodeState:
         cpu_milli: int,
         memory_mib: int,
         share_group: str = "",
+        compute_milli: int = 0,
     ) -> NodeState:
         """What is left once a replica holds `share_milli` of each of `gpus`, CPU and memory."""
         left = list(self.gpu_left)
@@ -54,6 +59,7 @@ class NodeState:
             None if self.memory_left is None else max(0, self.memory_left - memory_mib),
             self.layouts,
             self._groups_with(gpus, share_group),
+            self._extra_with(gpus, compute_milli - share_milli if compute_milli else 0),
         )
 
     def _groups_with(self, gpus: tuple[int, ...], share_group: str) -> tuple[str, ...]:
@@ -63,6 +69,19 @@ class NodeState:
         for gpu in gpus:
             groups[gpu] = share_group
         return tuple(groups)
+
+    def _extra_with(self, gpus: tuple[int, ...], more: int) -> tuple[int, ...]:
+        if not more:
+            return self.extra_compute
+        extra = list(self.extra_compute or (0,) * len(self.gpu_left))
+        for gpu in gpus:
+            extra[gpu] += more
+        return tuple(extra) if any(extra) else ()
+
+    def compute_left(self, gpu: int, limit_milli: int) -> int:
+        """Thousandths of compute left for shares of a GPU that may give so many in all."""
+        extra = self.extra_compute[gpu] if self.extra_compute else 0
+        return limit_milli - (GPU_MILLI - self.gpu_left[gpu]) - extra
 
     def joins(self, gpu: int, share_group: str) -> bool:
         """Whether a share of a group may be put beside the shares that are on a GPU, if any."""
@@ -76,14 +95,26 @@ class NodeState:
 
     def place(self, shape: Shape, gpus: tuple[int, ...], share_milli: int) -> NodeState:
         """What is left once one replica of `shape` holds `gpus`."""
-        return self.take(gpus, share_milli, shape.cpu_milli, shape.memory_mib, shape.share_group)
+        return self.take(
+            gpus,
+            share_milli,
+            shape.cpu_milli,
+            shape.memory_mib,
+            shape.share_group,
+            shape.compute_milli,
+        )
 
     def give_back(self, shape: Shape, gpus: tuple[int, ...], share_milli: int) -> NodeState:
         """What is left once a replica of `shape` has left the `gpus` that it held."""
-        return self.free(gpus, share_milli, shape.cpu_milli, shape.memory_mib)
+        return self.free(gpus, share_milli, shape.cpu_milli, shape.memory_mib, shape.compute_milli)
 
     def free(
-        self, gpus: tuple[int, ...], share_milli: int, cpu_milli: int, memory_mib: int
+        self,
+        gpus: tuple[int, ...],
+        share_milli: int,
+        cpu_milli: int,
+        memory_mib: int,
+        compute_milli: int = 0,
     ) -> NodeState:
         """What is left once that is held no more; `gpus` are usable ones."""
         left = list(self.gpu_left)
@@ -95,6 +126,7 @@ class NodeState:
             None if self.memory_left is None else self.memory_left + memory_mib,
             self.layouts,
             self._groups_of(left),
+            self._extra_with(gpus, share_milli - compute_milli if compute_milli else 0),
         )
 
     def _groups_of(self, left: list[int]) -> tuple[str, ...]:
@@ -171,6 +203,7 @@ def initial_states(problem: Problem) -> dict[str, NodeState]:
                 replica.cpu_milli,
                 replica.memory_mib,
                 replica.share_group,
+                replica.compute_milli,
             )
     return states
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 
 from solver.judging.devices import (
+    check_compute,
     check_gpus,
     check_held,
     check_links,
@@ -41,6 +42,7 @@ CHECKS: tuple[Check, ...] = (
     check_models,
     check_shares,
     check_share_groups,
+    check_compute,
     check_held,
     check_slices,
     check_geometry,

@@ -75,6 +75,10 @@ class Shape:
         Share of one GPU, in thousandths (1 to 999).
     share_memory_mib
         Share of one GPU said by its memory; how many thousandths that is depends on the GPU.
+    compute_milli
+        Of a share: thousandths of the GPU's compute, where that is not the same part as its
+        memory (0: the same). Memory is what a share occupies; compute may be oversubscribed
+        (`Node.compute_limit_milli`).
     share_group
         Of a share: only shares of the same group are put on one GPU; those without a group are
         a group too.
@@ -89,6 +93,7 @@ class Shape:
     gpus: int = 0
     share_milli: int = 0
     share_memory_mib: int = 0
+    compute_milli: int = 0
     share_group: str = ""
     slices: tuple[tuple[Slice, int], ...] = ()
     cpu_milli: int = 0
@@ -106,6 +111,8 @@ class Shape:
             raise ValueError(f"a shape asks for whole GPUs, one share or slices: {self}")
         if self.share_milli >= GPU_MILLI:
             raise ValueError(f"a share is less than one GPU: {self}")
+        if not 0 <= self.compute_milli <= (GPU_MILLI if self.is_share else 0):
+            raise ValueError(f"only a share has a part of the compute, at most all: {self}")
 
     @property
     def is_share(self) -> bool:
@@ -227,7 +234,7 @@ class RunningReplica:
     """One replica in place: the node, the very GPUs, what it holds of each of them.
 
     `share_milli` is what it holds of its (single) GPU; whole GPUs hold 1000 each. `share_group`
-    is that of its shape.
+    and `compute_milli` are those of its shape.
     """
 
     node: str
@@ -236,6 +243,7 @@ class RunningReplica:
     cpu_milli: int = 0
     memory_mib: int = 0
     share_group: str = ""
+    compute_milli: int = 0
 
     @property
     def gpu_milli(self) -> int:

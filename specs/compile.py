@@ -197,6 +197,12 @@ def _notes(loaded: LoadedSpec, machines: Machines) -> list[str]:
         for model in request.gpu_models
         if canonical_model(model) not in models
     }
+    requests = [r for work in (*spec.jobs, *spec.running) for r in (work, *work.roles)]
+    if any(request.gpus and request.gpu_memory for request in requests):
+        notes.append(
+            "memory limits of shares hold where MPS enforces them (sharing.mps of the plugin);"
+            " time-slicing keeps nobody from taking all the memory of a GPU"
+        )
     for model in sorted(asked):
         hint = did_you_mean(model, models)
         notes.append(f"no node has a GPU of model {model}" + (f". {hint}" if hint else ""))

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
-from solver.cluster import BUILT_IN_LEVELS, Node, Taint
+from solver.cluster import BUILT_IN_LEVELS, GPU_MILLI, Node, Taint
 from specs.hints import did_you_mean
 from specs.models.cluster import PoolSpec
 from specs.models.quantity import MIB, MILLI, rounded
@@ -24,6 +24,9 @@ if TYPE_CHECKING:
 
 MAX_NODES = 100_000
 """Pools that expand to more are a slip of the keyboard."""
+
+MOST_OVERSUBSCRIBED = 100
+"""Times that the compute of a GPU may be given to shares: far beyond what is any use."""
 
 
 @dataclass(kw_only=True)
@@ -120,6 +123,7 @@ def _node(
         mig_mode=frozenset(gpu.gpu for gpu in entry.mig),
         cuttable_gpus=_cuttable(entry, mig, models),
         instances=existing(entry.mig, models),
+        compute_limit_milli=int(entry.oversubscribe * GPU_MILLI),
     )
 
 
@@ -210,6 +214,10 @@ def _machine_faults(
             yield loaded.fault((*path, "reserved", key), "more than the node has", hint)
     n_gpus = hardware.topology.n_gpus
     rule = f"the node has GPUs 0 to {n_gpus - 1}" if n_gpus else "the node has no GPUs"
+    if not 1 <= entry.oversubscribe <= MOST_OVERSUBSCRIBED:
+        rule = f"compute can be given 1 to {MOST_OVERSUBSCRIBED} times"
+        hint = "Memory never is oversubscribed: it is not meant here"
+        yield loaded.fault((*path, "oversubscribe"), rule, hint)
     for index, gpu in enumerate(entry.gpus_unhealthy):
         if gpu >= n_gpus:
             yield loaded.fault((*path, "gpus_unhealthy", index), rule)

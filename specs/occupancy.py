@@ -59,6 +59,7 @@ class Occupancy:
     notes: list[str]
     _held: dict[Gpu, int] = field(default_factory=lambda: defaultdict(int))
     _holder: dict[Gpu, str] = field(default_factory=dict)
+    _compute: dict[Gpu, int] = field(default_factory=lambda: defaultdict(int))
     _assumed: list[str] = field(default_factory=list)
 
     def compile(self) -> tuple[RunningJob, ...]:
@@ -205,6 +206,15 @@ class Occupancy:
                 self.faults.append(self.loaded.fault(at, rule))
             elif self._held[node.name, gpu] + milli > GPU_MILLI:
                 self.faults.append(self._overheld(claim, gpu, milli, at))
+            elif self._compute_short(claim, gpu, milli):
+                most = node.compute_limit_milli / GPU_MILLI
+                had = self._compute[node.name, gpu] / GPU_MILLI
+                rule = (
+                    f"compute of the shares of GPU {gpu} of node {node.name}: {had:g} is held, this"
+                    f" one makes it more than {most:g}"
+                )
+                hint = "Lower a share, or raise oversubscribe of the node"
+                self.faults.append(self.loaded.fault(at, rule, hint))
             else:
                 self._hold(claim, gpu, milli)
         return named
@@ -223,7 +233,13 @@ class Occupancy:
         rule = f"GPU {gpu} of node {claim.node.name} is held by {holder} already"
         return self.loaded.fault(at, rule, "Give each its own GPU")
 
+    def _compute_short(self, claim: _Claim, gpu: int, milli: int) -> bool:
+        """Whether a share would have more of the compute than the node allows."""
+        held = self._compute[claim.node.name, gpu] + (claim.shape.compute_milli or milli)
+        return claim.shape.is_share and held > claim.node.compute_limit_milli
+
     def _hold(self, claim: _Claim, gpu: int, milli: int) -> None:
+        self._compute[claim.node.name, gpu] += claim.shape.compute_milli or milli
         self._held[claim.node.name, gpu] += milli
         self._holder[claim.node.name, gpu] = claim.job
 
@@ -238,6 +254,7 @@ class Occupancy:
             for gpu in (*node.usable_gpus, *ill)
             if (milli := claim.milli_on(gpu)) is not None
             and self._held[node.name, gpu] + milli <= GPU_MILLI
+            and not self._compute_short(claim, gpu, milli)
         ]
         taken = room[: claim.count]
         if len(taken) < claim.count:
@@ -286,6 +303,7 @@ def _running_job(
                 cpu_milli=claim.shape.cpu_milli,
                 memory_mib=claim.shape.memory_mib,
                 share_group=claim.shape.share_group,
+                compute_milli=claim.shape.compute_milli,
             )
             for claim, held in zip(claims, gpus, strict=True)
         ),

@@ -42,9 +42,9 @@ def shape_of(request: RequestSpec, *, planned: bool = True) -> Shape:
     Slices of work that runs (not `planned`) are instances of its node, and no part of its shape.
     """
     milli = rounded((request.gpus or 0) * MILLI, "up")
-    is_share = 0 < milli < GPU_MILLI
-    gpus = 0 if is_share else milli // GPU_MILLI
     share_memory_mib = mib(request.gpu_memory) if request.gpu_memory else 0
+    is_share = 0 < milli < GPU_MILLI and not share_memory_mib
+    gpus = 0 if is_share or share_memory_mib else milli // GPU_MILLI
     slices = slices_of(request) if planned else ()
     wants_gpu = milli > 0 or share_memory_mib > 0 or bool(slices)
     models = {canonical_model(model) for model in request.gpu_models} if wants_gpu else set()
@@ -52,6 +52,7 @@ def shape_of(request: RequestSpec, *, planned: bool = True) -> Shape:
         gpus=gpus,
         share_milli=milli if is_share else 0,
         share_memory_mib=share_memory_mib,
+        compute_milli=milli if share_memory_mib else 0,
         slices=slices,
         cpu_milli=cpu_milli(request.cpu),
         memory_mib=mib(request.memory),
@@ -82,7 +83,12 @@ def toleration(entry: TolerationSpec) -> Toleration:
 def request_faults(loaded: LoadedSpec, request: RequestSpec, path: Path) -> Iterator[SpecFault]:
     """Rules inside one request: one way to ask for GPUs, tolerations that can match."""
     given = [key for key in GPU_KEYS if key in request.model_fields_set]
-    if len(given) > 1:
+    if given == ["gpus", "gpu_memory"]:
+        if request.gpus is not None and not 0 < request.gpus <= 1:
+            rule = "beside gpu_memory, gpus is the part of the compute: above 0, at most 1"
+            hint = "For whole GPUs use gpus and gpu_models, without gpu_memory"
+            yield loaded.fault((*path, "gpus"), rule, hint)
+    elif len(given) > 1:
         hint = "gpu_memory is a share of one GPU; for whole GPUs use gpus and gpu_models"
         rule = f"{given[0]} and {given[1]} are two ways to ask for the same thing"
         yield loaded.fault((*path, given[1]), rule, hint if "gpu_memory" in given else "")

@@ -144,7 +144,7 @@ class ConservativeScheduler(Scheduler):
         for planned in self.planned.values():
             for place in planned.places:
                 role = cluster.problem.role_by_key[RoleKey(place.job, place.role)]
-                seat = Seat(number[place.node], place.gpus, place.share_milli)
+                seat = Seat(number[place.node], place.gpus, place.share_milli, place.instances)
                 stay = _Stay(planned.start_ms, planned.end_ms, role.shape, seat)
                 table.setdefault(seat.node, []).append(stay)
         if table:
@@ -181,6 +181,7 @@ class ConservativeScheduler(Scheduler):
         for stay in stays:
             if stay.start_ms <= at_ms < stay.end_ms:
                 state = state.place(stay.shape, stay.seat.gpus, stay.seat.share_milli)
+                state = state.cut(stay.seat.instances)
         return state
 
     @property

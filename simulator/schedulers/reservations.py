@@ -10,6 +10,7 @@ from simulator.lives import Life
 from simulator.schedulers.promises import Claim, hold_limits
 from simulator.schedulers.surplus import drop_surplus
 from simulator.state import Cluster, Unit
+from solver.cluster import GPU_MILLI
 from solver.problem import RoleKey
 from solver.solution import Placement
 from solver.state import NodeState
@@ -120,11 +121,12 @@ def hold(cluster: Cluster, reservations: Iterable[Reservation]) -> None:
             for role, seat in seats:
                 if seat.node in then:
                     state = then[seat.node]
-                    then[seat.node] = state.give_back(role.shape, seat.gpus, seat.share_milli)
+                    state = state.give_back(role.shape, seat.gpus, seat.share_milli)
+                    then[seat.node] = state.join(seat.instances, board.nodes[seat.node])
         for place in reservation.places:
             n = board.number[place.node]
             shape = cluster.problem.role_by_key[RoleKey(place.job, place.role)].shape
-            then[n] = then[n].place(shape, place.gpus, place.share_milli)
+            then[n] = then[n].place(shape, place.gpus, place.share_milli).cut(place.instances)
         for n in sorted(numbers):
             cluster.draft.hold(n, least(board.state(n), then[n]))
 
@@ -138,11 +140,20 @@ def least(a: NodeState, b: NodeState) -> NodeState:
         groups[gpu] = mine or theirs or ""
         if mine is not None and theirs is not None and mine != theirs:
             left[gpu] = 0  # Nobody may be put beside both.
+    extra = [0] * len(left)
+    for gpu in range(len(left)) if a.extra_compute or b.extra_compute else ():
+        # The limit of a node falls out: what counts is what is left of it.
+        least_left = min(a.compute_left(gpu, GPU_MILLI), b.compute_left(gpu, GPU_MILLI))
+        extra[gpu] = left[gpu] - least_left
+    layouts = (tuple(sorted({*a.layout(gpu), *b.layout(gpu)})) for gpu in range(len(left)))
+    cuts = tuple(layouts) if a.layouts or b.layouts else ()
     return NodeState(
         tuple(left),
         None if a.cpu_left is None or b.cpu_left is None else min(a.cpu_left, b.cpu_left),
         None
         if a.memory_left is None or b.memory_left is None
         else min(a.memory_left, b.memory_left),
+        layouts=cuts,
         groups=tuple(groups) if any(groups) else (),
+        extra_compute=tuple(extra) if any(extra) else (),
     )

@@ -19,6 +19,7 @@ from simulator.schedulers.line import LineScheduler
 from simulator.schedulers.reservations import try_places
 from simulator.state import Cluster, Unit
 from solver.api import solve
+from solver.cluster import GPU_MILLI
 from solver.options import SolveOptions
 from solver.problem import Problem
 from solver.solution import Plan
@@ -189,7 +190,14 @@ class PlacingScheduler(Scheduler):
 def _difference(node: str, before: NodeState, shown: NodeState) -> list[RunningReplica]:
     """Work that makes a node look as it is shown."""
     found = [
-        RunningReplica(node=node, gpus=(gpu,), share_milli=was - now)
+        RunningReplica(
+            node=node,
+            gpus=(gpu,),
+            share_milli=was - now,
+            compute_milli=max(
+                0, before.compute_left(gpu, GPU_MILLI) - shown.compute_left(gpu, GPU_MILLI)
+            ),
+        )
         for gpu, (was, now) in enumerate(zip(before.gpu_left, shown.gpu_left, strict=True))
         if was > now
     ]

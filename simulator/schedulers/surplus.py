@@ -6,7 +6,9 @@ from collections.abc import Callable, Sequence
 
 from simulator.lives import Life
 from simulator.state import Cluster, Unit
+from solver.fit import shares_on
 from solver.problem import RoleKey
+from solver.slices import are_open
 from solver.solution import Placement
 from solver.workload import Role
 
@@ -123,12 +125,18 @@ def _are_free(cluster: Cluster, places: Sequence[Placement]) -> bool:
         if (
             not ledger.allows(queue, ledger.amounts(role.shape))
             or any(left.gpu_left[gpu] < place.share_milli for gpu in place.gpus)
+            or (
+                role.shape.is_share
+                and not shares_on(draft.board.nodes[n], role.shape, left, place.gpus[0])
+            )
+            or not are_open(draft.board.nodes[n], left, place.instances)
             or (left.cpu_left is not None and left.cpu_left < role.shape.cpu_milli)
             or (left.memory_left is not None and left.memory_left < role.shape.memory_mib)
         ):
             found = False
             break
         draft.reserve(queue, role.shape, 1)
-        draft.hold(n, left.place(role.shape, place.gpus, place.share_milli))
+        state = left.place(role.shape, place.gpus, place.share_milli)
+        draft.hold(n, state.cut(place.instances))
     draft.roll_back(mark)
     return found

@@ -64,7 +64,7 @@ def loose_pods(problem: Problem) -> list[Pod] | None:
         gang = job.gang and (job.replicas > 1 or job.start_group is not None)
         shape = role.shape
         ruled = job.topology is not None or job.spread is not None or role.held
-        if gang or ruled or shape.slices or shape.share_memory_mib:
+        if gang or ruled or shape.slices or shape.share_memory_mib or shape.compute_milli:
             return None
         if shape.link is not LinkRule.NONE and shape.gpus > 1:
             return None

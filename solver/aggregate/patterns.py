@@ -45,7 +45,9 @@ class DevicePatterns:
     def of(cls, ruler: Ruler, stock: Stock, seed: int) -> DevicePatterns | None:
         """The patterns of a problem; None where they say nothing."""
         shapes = {role.shape for _, role in ruler.problem.roles()}
-        if any(shape.slices or shape.share_memory_mib for shape in shapes):
+        if any(s.slices or s.share_memory_mib or s.compute_milli for s in shapes):
+            return None
+        if any(state.extra_compute for state in stock.states):
             return None
         if not any(shape.is_share for shape in shapes):
             return None

@@ -53,6 +53,7 @@ def _gpu_part(shape: Shape) -> Shape:
         gpus=shape.gpus,
         share_milli=shape.share_milli,
         share_memory_mib=shape.share_memory_mib,
+        compute_milli=shape.compute_milli,
         share_group=shape.share_group,
         gpu_models=shape.gpu_models,
         link=LinkRule.REQUIRED if required else LinkRule.NONE,
@@ -172,6 +173,16 @@ class Devices:
         by_class = self.shares.get(node.name, {})
         return weighted(
             (counts[gpu], cls.shape.milli_on(node.topology.gpu_memory_mib[gpu]) or 0)
+            for cls, counts in by_class.items()
+            if gpu in counts
+        )
+
+    def load_compute_milli(self, variables: Variables, node: Node, gpu: int) -> Expr:
+        """Thousandths of a GPU's compute that new shares may use."""
+        by_class = self.shares.get(node.name, {})
+        memory = node.topology.gpu_memory_mib[gpu]
+        return weighted(
+            (counts[gpu], cls.shape.compute_milli or cls.shape.milli_on(memory) or 0)
             for cls, counts in by_class.items()
             if gpu in counts
         )

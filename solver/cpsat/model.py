@@ -16,6 +16,7 @@ from solver.cpsat.constraints.gpu_sets import add_gpu_sets
 from solver.cpsat.constraints.keep import add_keep
 from solver.cpsat.constraints.limits import add_queue_limits
 from solver.cpsat.constraints.mig import add_mig, add_recut_limit, lost_by_cuts, recut_gpus
+from solver.cpsat.constraints.share_compute import add_share_compute
 from solver.cpsat.constraints.share_groups import add_share_groups
 from solver.cpsat.constraints.shares import add_shares
 from solver.cpsat.constraints.spread import add_spread
@@ -46,6 +47,7 @@ RULES_ON_COUNTS: tuple[Callable[[Variables], None], ...] = (
 )
 RULES_ON_DEVICES: tuple[Callable[[Variables, Devices], None], ...] = (
     add_shares,
+    add_share_compute,
     add_share_groups,
     add_mig,
     add_gpu_count,

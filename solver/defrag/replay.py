@@ -79,6 +79,8 @@ def _move(said: str, problem: Problem, table: Table, action: Action) -> list[str
         share_milli=target.share_milli,
         cpu_milli=shape.cpu_milli,
         memory_mib=shape.memory_mib,
+        share_group=shape.share_group,
+        compute_milli=shape.compute_milli,
     )
     return _judged(said, stands, Plan.of((), (), [move]))
 

@@ -198,6 +198,7 @@ def _as_running(problem: Problem, job: Job, places: tuple[Placement, ...]) -> Ru
                 cpu_milli=shapes[p.role].cpu_milli,
                 memory_mib=shapes[p.role].memory_mib,
                 share_group=shapes[p.role].share_group,
+                compute_milli=shapes[p.role].compute_milli,
             )
             for p in places
         ),

@@ -87,6 +87,31 @@ def check_share_groups(problem: Problem, placed: Placed) -> Iterator[Violation]:
             yield Violation(Rule.SHARE_GROUP, node, text)
 
 
+def check_compute(problem: Problem, placed: Placed) -> Iterator[Violation]:
+    """Compute of the shares that the plan puts on a GPU, and of what is there, within its limit.
+
+    A share has the part of the compute that it says, else the same part as of the memory.
+    """
+    there: Counter[tuple[str, int]] = Counter()
+    for job in problem.running:
+        for replica in placed.staying(job):
+            for gpu in replica.gpus:
+                there[replica.node, gpu] += replica.compute_milli or replica.share_milli
+    added: Counter[tuple[str, int]] = Counter()
+    for start in placed.arrivals:
+        for gpu in start.gpus if start.shape.is_share else ():
+            part = start.shape.compute_milli or start.milli_of(gpu) or GPU_MILLI
+            added[start.node.name, gpu] += part
+    for (node, gpu), more in sorted(added.items()):
+        most, before = problem.node_by_name[node].compute_limit_milli, there[node, gpu]
+        if before + more > most:
+            text = (
+                f'GPU {gpu} of node "{node}": running work has {before} thousandths of compute,'
+                f" the plan adds {more}, {before + more - most} too many"
+            )
+            yield Violation(Rule.COMPUTE, node, text)
+
+
 def check_held(problem: Problem, placed: Placed) -> Iterator[Violation]:
     """What running work and the plan hold of one GPU adds up to one GPU at most."""
     running: Counter[tuple[str, int]] = Counter()

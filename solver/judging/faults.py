@@ -22,6 +22,8 @@ class Rule(StrEnum):
     """A share is of one GPU with memory enough, and of the requested size."""
     SHARE_GROUP = "share-group"
     """Shares of one GPU are of one group."""
+    COMPUTE = "compute"
+    """The compute of a GPU's shares adds up to no more than its node allows."""
     HELD = "held"
     """What replicas hold of one GPU adds up to one GPU at most."""
     CPU = "cpu"

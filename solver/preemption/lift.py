@@ -118,6 +118,7 @@ def _held_shape(node: Node, held: RunningReplica) -> Shape:
         gpus=0 if share else len(gpus),
         share_milli=share,
         share_group=held.share_group if share else "",
+        compute_milli=held.compute_milli if share else 0,
         cpu_milli=held.cpu_milli,
         memory_mib=held.memory_mib,
     )

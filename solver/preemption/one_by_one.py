@@ -111,7 +111,7 @@ def _with_victims(problem: Problem, plan: Plan, job: Job, allowed: Allowed) -> P
     units = [unit for unit in _units(problem, plan) if allowed(unit.job)]
     found: list[tuple[int, _Attempt]] = []
     for nodes in _regions(problem, job):
-        attempt = _Attempt(states_after(problem, plan), units)
+        attempt = _Attempt(problem, states_after(problem, plan), units)
         if attempt.seat(job, nodes):
             attempt.put_back()
             found.append((sum(unit.cost_gpu_s for unit in attempt.gone), attempt))
@@ -157,8 +157,9 @@ def _unit(problem: Problem, job: RunningJob, replicas: Sequence[int]) -> Unit:
 class _Attempt:
     """Seats one job, replica by replica, and lets go who is in the way."""
 
-    def __init__(self, states: States, units: Sequence[Unit]) -> None:
+    def __init__(self, problem: Problem, states: States, units: Sequence[Unit]) -> None:
         self.states = dict(states)
+        self._nodes = problem.node_by_name
         self.gone: list[Unit] = []
         self.placements: list[Placement] = []
         self._by_job: dict[str, list[Unit]] = {}
@@ -197,7 +198,7 @@ class _Attempt:
         for unit in sorted(self.gone, key=lambda unit: -unit.cost_gpu_s):
             others = [other for other in self.gone if other.job.name == unit.job.name]
             alone = len(unit.replicas) > 1 or len(others) == 1
-            if alone and all(_has_room(self.states[held.node], held) for held in unit.held):
+            if alone and all(self._may_stay(held) for held in unit.held):
                 self.gone.remove(unit)
                 for held in unit.held:
                     self.states[held.node] = self.states[held.node].take(
@@ -206,7 +207,11 @@ class _Attempt:
                         held.cpu_milli,
                         held.memory_mib,
                         held.share_group,
+                        held.compute_milli,
                     )
+
+    def _may_stay(self, held: RunningReplica) -> bool:
+        return _has_room(self.states[held.node], held, self._nodes[held.node].compute_limit_milli)
 
     def _offer(self, node: Node, shape: Shape) -> _Offer | None:
         """The cheapest units, by cost per GPU freed there, that make room for one replica."""
@@ -265,13 +270,18 @@ def _milli_on(unit: Unit, node: str) -> int:
 
 
 def _given_back(state: NodeState, held: RunningReplica) -> NodeState:
-    return state.free(held.gpus, held.share_milli, held.cpu_milli, held.memory_mib)
+    return state.free(
+        held.gpus, held.share_milli, held.cpu_milli, held.memory_mib, held.compute_milli
+    )
 
 
-def _has_room(state: NodeState, held: RunningReplica) -> bool:
+def _has_room(state: NodeState, held: RunningReplica, compute_limit_milli: int) -> bool:
     return (
         all(
-            state.gpu_left[gpu] >= held.share_milli and state.joins(gpu, held.share_group)
+            state.gpu_left[gpu] >= held.share_milli
+            and state.joins(gpu, held.share_group)
+            and state.compute_left(gpu, compute_limit_milli)
+            >= (held.compute_milli or held.share_milli)
             for gpu in held.gpus
         )
         and (state.cpu_left is None or state.cpu_left >= held.cpu_milli)

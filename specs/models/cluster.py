@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
 from typing import Annotated, Literal
 
 from pydantic import Discriminator, Field, PlainValidator, Tag, WithJsonSchema
 
 from specs.models.base import (
+    Decimal,
     Flag,
     GpuCapacity,
     GpuIndex,
@@ -128,6 +130,10 @@ class MachineSpec(StrictModel):
         (), description="GPUs that are never free, though running work may still hold them"
     )
     mig: tuple[MigGpuSpec, ...] = Field((), description="GPUs that are cut into MIG instances")
+    oversubscribe: Decimal = Field(
+        Fraction(1),
+        description="How often the compute of a GPU may be given to shares, 1 to 100",
+    )
 
 
 class PoolSpec(MachineSpec):

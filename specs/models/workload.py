@@ -49,7 +49,8 @@ class RequestSpec(StrictModel):
         None, description="Whole GPUs per replica, or one share below 1 such as 0.5"
     )
     gpu_memory: Quantity | None = Field(
-        None, description="A share of one GPU, said by its memory: 20Gi"
+        None,
+        description="A share of one GPU, said by its memory: 20Gi; gpus may say its compute",
     )
     mig: dict[Name, PositiveCount] = Field(
         default_factory=dict,

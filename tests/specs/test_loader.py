@@ -305,7 +305,7 @@ def test_all_faults_of_a_file_are_reported_at_once_and_in_order():
         (12, "this key is here twice"),
         (13, "no such level"),
         (13, "an amount cannot be negative"),
-        (14, "gpus and gpu_memory are two ways to ask for the same thing"),
+        (14, "beside gpu_memory, gpus is the part of the compute: above 0, at most 1"),
     ]
     assert all("\n" not in str(fault) for fault in faults)
 

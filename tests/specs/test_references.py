@@ -316,11 +316,11 @@ def test_a_contradiction_is_said_with_its_place(text, path, value, rule, hint):
     ("job", "path", "value", "rule", "hint"),
     [
         pytest.param(
-            "gpus: 2, gpu_memory: @20Gi",
-            ".gpu_memory",
-            "20Gi",
-            "gpus and gpu_memory are two ways to ask for the same thing",
-            "gpu_memory is a share of one GPU; for whole GPUs use gpus and gpu_models",
+            "gpus: @2, gpu_memory: 20Gi",
+            ".gpus",
+            "2",
+            "beside gpu_memory, gpus is the part of the compute: above 0, at most 1",
+            "For whole GPUs use gpus and gpu_models, without gpu_memory",
             id="gpus and gpu_memory",
         ),
         pytest.param(

@@ -20,7 +20,7 @@ from solver.cluster import Node
 from solver.cpsat.devices import DeviceClass, Devices, device_class, held_there, names_gpus
 from solver.cpsat.variables import Valuation, Variables
 from solver.cpsat.view import PlanView
-from solver.fit import allowed_gpus, share_milli_on
+from solver.fit import allowed_gpus, shares_on
 from solver.linear import Expr, weighted
 from solver.state import NodeState
 
@@ -87,7 +87,7 @@ def _most(
 ) -> int:
     if not state.joins(gpu, cls.shape.share_group):
         return 0
-    room = state.gpu_left[gpu] // share_milli_on(node, cls.shape, gpu)
+    room = shares_on(node, cls.shape, state, gpu)
     return room if held is None else min(room, held[gpu])
 
 
