@@ -90,21 +90,27 @@ def check_share_groups(problem: Problem, placed: Placed) -> Iterator[Violation]:
 def check_compute(problem: Problem, placed: Placed) -> Iterator[Violation]:
     """Compute of the shares that the plan puts on a GPU, and of what is there, within its limit.
 
-    A share has the part of the compute that it says, else the same part as of the memory.
+    A share has the part of the compute that it says, else the same part as of the memory; where
+    none says any, the two sums are one, and `check_held` tells of it.
     """
     there: Counter[tuple[str, int]] = Counter()
+    said: set[tuple[str, int]] = set()
     for job in problem.running:
         for replica in placed.staying(job):
             for gpu in replica.gpus:
                 there[replica.node, gpu] += replica.compute_milli or replica.share_milli
+                if replica.compute_milli:
+                    said.add((replica.node, gpu))
     added: Counter[tuple[str, int]] = Counter()
     for start in placed.arrivals:
         for gpu in start.gpus if start.shape.is_share else ():
             part = start.shape.compute_milli or start.milli_of(gpu) or GPU_MILLI
             added[start.node.name, gpu] += part
+            if start.shape.compute_milli:
+                said.add((start.node.name, gpu))
     for (node, gpu), more in sorted(added.items()):
         most, before = problem.node_by_name[node].compute_limit_milli, there[node, gpu]
-        if before + more > most:
+        if (node, gpu) in said and before + more > most:
             text = (
                 f'GPU {gpu} of node "{node}": running work has {before} thousandths of compute,'
                 f" the plan adds {more}, {before + more - most} too many"

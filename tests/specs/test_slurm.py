@@ -244,12 +244,20 @@ def test_damage_of_a_topology_in_yaml_is_told(text, said):
         read_topology(text, "f")
 
 
+NODE = "NodeName=a CPUTot=8 RealMemory=9000 Gres"
+
+
 @pytest.mark.parametrize(
     ("text", "said"),
     [
         ("", "there is no node"),
         ("hello", "NodeName="),
         ("NodeName=a CPUTot=x", "CPUTot is no whole"),
+        ("hello\n\n" * 60, r'f:1:1: "hello": is no node.*; nor are 59 more lines. Write it with'),
+        (f"{NODE}=gpu:h100", 'a number of GPUs is wanted in Gres: "gpu:h100"'),
+        (f"{NODE}=nic:2,gpu", 'a number of GPUs is wanted in Gres: "gpu"'),
+        (f"{NODE}=gpu:h100:-1(S:0)", 'a number of GPUs is wanted in Gres: "gpu:h100:-1"'),
+        ("NodeName=a CPUTot=8 RealMemory=999999999999999", "RealMemory is larger than any"),
     ],
 )
 def test_damage_of_a_node_list_is_told(text, said):
@@ -262,6 +270,7 @@ def test_damage_of_a_node_list_is_told(text, said):
     [
         ("{", "no JSON"),
         ('{"jobs": [{"job_state": 5}]}', "job_state"),
+        ('{"jobs": [{"job_state": ["PENDING"], "node_count": 1000001}]}', "node_count.*at most"),
         ('{"jobs": [{"job_state": ["PENDING"], "tres_req_str": "cpu=x"}]}', "not a quantity"),
         ('{"jobs": [{"job_state": ["RUNNING"], "nodes": "n["}]}', "brackets"),
     ],

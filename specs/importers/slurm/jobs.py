@@ -12,6 +12,7 @@ from specs.errors import SpecErrors, SpecFault
 from specs.importers.fields import Fields, ObjectFault, Place
 from specs.importers.slurm.hostlist import HostlistError, hosts
 from specs.importers.slurm.nodes import gres, total
+from specs.models.base import MAX_COUNT
 from specs.models.quantity import MIB, QuantityError, parse_quantity
 
 if TYPE_CHECKING:
@@ -119,7 +120,7 @@ def _job(entry: Fields, now: int | None) -> SlurmJob | None:
     number = str(_number(entry, "job_id") or 0)
     array, task = _number(entry, "array_job_id"), _number(entry, "array_task_id")
     job_id = f"{array}_{task}" if array and task is not None else number
-    nodes = max(1, _number(entry, "node_count") or 1)
+    nodes = _parts(entry, "node_count")
     tres = _tres(entry, "tres_alloc_str" if running else "tres_req_str")
     per, replicas, gpus, types = _gpus(entry, nodes, tres)
     end = _number(entry, "end_time")
@@ -152,7 +153,7 @@ def _gpus(
     entry: Fields, nodes: int, tres: dict[str, Fraction]
 ) -> tuple[str, int, int, tuple[str, ...]]:
     """Kind and number of alike parts, GPUs of each, and their types."""
-    tasks = _number(entry, "tasks") or 1
+    tasks = _parts(entry, "tasks")
     for key, per, replicas in (("tres_per_task", "task", tasks), ("tres_per_node", "node", nodes)):
         found, _ = gres(entry.text(key).replace("gpu=", "gpu:"))
         if found:
@@ -276,6 +277,14 @@ def _tres(entry: Fields, key: str) -> dict[str, Fraction]:
         except QuantityError as error:
             raise entry.fault(key, error.rule, part) from error
     return found
+
+
+def _parts(entry: Fields, key: str) -> int:
+    """How many alike parts a job has: at least one, and no more than a spec allows."""
+    count = _number(entry, key) or 1
+    if count > MAX_COUNT:
+        raise entry.fault(key, f"at most {MAX_COUNT}", count)
+    return count
 
 
 def _number(fields: Fields, key: str) -> int | None:

@@ -10,11 +10,16 @@ from specs.errors import SpecErrors, SpecFault, shown
 from specs.models.base import MAX_NODE_GPUS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
 _KEY = re.compile(r"(?:^|\s)([A-Za-z][A-Za-z_]*)=")
 _GPU = re.compile(r"(?:^|,)gpu(?::([A-Za-z][\w.+-]*))?:(\d{1,6})", re.ASCII)
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,252}", re.ASCII)
+
+MAX_WHOLE = 10**12
+"""Of any amount; as MiB that is what a spec allows."""
+
+WAY_OUT = "Write it with: scontrol show node -o"
 
 DOWN = frozenset(
     ("DOWN", "ERROR", "FAIL", "FUTURE", "UNKNOWN", "NOT_RESPONDING", "NO_RESPOND", "FAILING")
@@ -51,35 +56,48 @@ def read_nodes(text: str, file: str) -> tuple[SlurmNode, ...]:
         Lines without NodeName, numbers that are none, names used twice; all at once.
     """
     faults: list[SpecFault] = []
+    strange: list[tuple[int, str]] = []
     nodes: dict[str, SlurmNode] = {}
     for number, line in enumerate(text.splitlines(), start=1):
         if not line.strip():
             continue
+        if not _NAME.fullmatch(_fields(line).get("NodeName", "")):
+            strange.append((number, line.strip()))
+            continue
         try:
             node = _node(line)
         except ValueError as error:
-            faults.append(SpecFault(file=file, line=number, rule=str(error)))
+            faults.append(SpecFault(file=file, line=number, rule=str(error), hint=WAY_OUT))
             continue
         if node.name in nodes:
             rule = "the name of a node is used twice"
             faults.append(SpecFault(file=file, line=number, value=shown(node.name), rule=rule))
         nodes[node.name] = node
+    if strange:
+        faults.insert(0, _strange(strange, file))
     if not nodes and not faults:
-        hint = "Write it with: scontrol show node -o"
-        faults.append(SpecFault(file=file, rule="there is no node in it", hint=hint))
+        faults.append(SpecFault(file=file, rule="there is no node in it", hint=WAY_OUT))
     if faults:
         raise SpecErrors(faults[:100])
     return tuple(nodes.values())
 
 
+def _strange(lines: Sequence[tuple[int, str]], file: str) -> SpecFault:
+    """One fault for all lines that are no node: a wrong file has hundreds of them."""
+    number, line = lines[0]
+    more = f"; nor are {len(lines) - 1:,} more lines" if len(lines) > 1 else ""
+    rule = f"is no node, which begins with NodeName= and a name{more}"
+    return SpecFault(file=file, line=number, value=shown(line), rule=rule, hint=WAY_OUT)
+
+
 def _node(line: str) -> SlurmNode:
     fields = _fields(line)
-    name = fields.get("NodeName", "")
-    if not _NAME.fullmatch(name):
-        raise ValueError("a line of scontrol show node -o begins with NodeName=")
+    name = fields["NodeName"]
     cpus = _whole(fields, "CPUTot")
     usable = _whole(fields, "CPUEfctv", cpus)
     gpus, others = gres(fields.get("Gres", ""))
+    if strange := _no_count(fields.get("Gres", "")):
+        raise ValueError(f"{name}: a number of GPUs is wanted in Gres: {shown(strange)}")
     if sum(count for _, count in gpus) > MAX_NODE_GPUS:
         raise ValueError(f"{name}: a node has at most {MAX_NODE_GPUS} GPUs")
     base, *flags = fields.get("State", "UNKNOWN").split("+")
@@ -117,6 +135,8 @@ def _whole(fields: dict[str, str], key: str, default: int | None = None) -> int:
         return default
     if not (text.isascii() and text.isdigit() and len(text) < 16):
         raise ValueError(f"{fields.get('NodeName')}: {key} is no whole number: {shown(text)}")
+    if int(text) > MAX_WHOLE:
+        raise ValueError(f"{fields.get('NodeName')}: {key} is larger than any cluster: {text}")
     return int(text)
 
 
@@ -136,6 +156,13 @@ def gres(text: str) -> tuple[tuple[tuple[str, int], ...], tuple[str, ...]]:
     gpus = tuple((match[1] or "", int(match[2])) for match in _GPU.finditer(plain))
     others = {word.partition(":")[0].partition("=")[0] for word in plain.split(",") if word.strip()}
     return gpus, tuple(sorted(others - {"gpu", "(null)", ""}))
+
+
+def _no_count(text: str) -> str:
+    """The first entry of a Gres that is about GPUs and does not say how many."""
+    plain = re.sub(r"\([^)]*\)", "", text)
+    words = [word.strip() for word in plain.split(",")]
+    return next((w for w in words if w.partition(":")[0] == "gpu" and not _GPU.fullmatch(w)), "")
 
 
 def total(gpus: Iterable[tuple[str, int]]) -> int:

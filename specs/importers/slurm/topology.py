@@ -49,6 +49,7 @@ def read_topology(text: str, file: str) -> Places:
         lines, others = yaml_lines(text, file)
     else:
         lines = list(_conf_lines(text))
+    strange: list[int] = []
     for number, pairs in lines:
         try:
             if "switchname" in pairs:
@@ -59,11 +60,15 @@ def read_topology(text: str, file: str) -> Places:
                 names = hosts(pairs.get("nodes", ""))
                 blocks |= dict.fromkeys(names, pairs["blockname"])
             elif "blocksizes" not in pairs:
-                rule = "SwitchName=, BlockName= or BlockSizes= is wanted here"
-                value = shown(text.splitlines()[number - 1].strip())
-                faults.append(SpecFault(file=file, line=number, value=value, rule=rule))
+                strange.append(number)
         except HostlistError as error:
             faults.append(SpecFault(file=file, line=number, rule=str(error)))
+    if strange:  # A wrong file has hundreds of them.
+        more = f"; so it is on {len(strange) - 1:,} more lines" if len(strange) > 1 else ""
+        rule = f"SwitchName=, BlockName= or BlockSizes= is wanted here{more}"
+        value = shown(text.splitlines()[strange[0] - 1].strip())
+        hint = "Name Slurm's topology.conf, or leave --topology out"
+        faults.append(SpecFault(file=file, line=strange[0], value=value, rule=rule, hint=hint))
     above = _above(switches, file, faults)
     if faults:
         raise SpecErrors(faults[:100])
