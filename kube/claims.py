@@ -62,12 +62,17 @@ class Claim:
 
 @dataclass(slots=True)
 class Claims:
-    """What a snapshot knows of claims: slices, claims and templates by namespace and name."""
+    """What a snapshot knows of claims: slices, claims and templates by namespace and name.
+
+    `resources` are those that classes of devices stand for, `extended` those that a pod may ask for
+    without a claim and be given by one all the same.
+    """
 
     slices: dict[str, Slice] = field(default_factory=dict)
     claims: dict[tuple[str, str], Claim] = field(default_factory=dict)
     templates: dict[tuple[str, str], Claim] = field(default_factory=dict)
     resources: dict[str, str] = field(default_factory=lambda: dict(DRIVERS))
+    extended: set[str] = field(default_factory=set)
 
 
 def read_slice(obj: Fields) -> Slice:

@@ -18,6 +18,9 @@ if TYPE_CHECKING:
 NO_GPUS = ("compute-domain-daemon.nvidia.com", "compute-domain-default-channel.nvidia.com")
 """Classes of devices that pods have besides their GPUs: channels between the nodes of a rack."""
 
+BY = "unstrand/gpus-by"
+"""Label of nodes, where some have their GPUs by claim and others by a device plugin."""
+
 PRODUCT = "nvidia.com/gpu.product"
 
 
@@ -78,6 +81,41 @@ class _Settling:
                 by_claim=tuple(dict.fromkeys((*node.by_claim, resource))),
             )
             report.assumed.add("GPUs as ResourceSlices have them", piece.node, len(piece.gpus))
+
+    def mixed(self) -> set[str]:
+        """Resources that some nodes have by claim and others by a device plugin.
+
+        The scheduler gives devices of slices to claims alone, and those of plugins to plain
+        requests, so nodes are labelled with what theirs are for.
+        """
+        nodes = self.snapshot.nodes
+        found = {
+            resource
+            for node in nodes.values()
+            for resource in node.by_claim
+            if any(n.capacity.get(resource) and resource not in n.by_claim for n in nodes.values())
+        }
+        for name, node in nodes.items() if found else ():
+            here = [resource for resource in found if node.capacity.get(resource)]
+            if here:
+                by = "claim" if set(here) <= set(node.by_claim) else "plugin"
+                nodes[name] = replace(node, labels={**node.labels, BY: by})
+                remark = "GPUs for claims (DRA), and others for plain requests, are kept apart"
+                self.snapshot.report.assumed.add(remark, name)
+        return found
+
+    def kept_apart(self, before: Template, after: Template, mixed: set[str]) -> Template:
+        """The template, on nodes whose GPUs it may be given: by claim, or by a device plugin.
+
+        Plain requests may be met by claims too, where a class of devices says so (KEP-5004).
+        """
+        plain = {resource for resource in mixed if before.requests.get(resource)}
+        claimed = {resource for resource in mixed if after.requests.get(resource)} - plain
+        if claimed:
+            return replace(after, choice=after.choice.labelled(BY, "claim"))
+        if plain - self.known.extended:
+            return replace(after, choice=after.choice.labelled(BY, "plugin"))
+        return after
 
     def template(self, template: Template, namespace: str, name: str, *, placed: bool) -> Template:
         """The template with the devices of its claims among its requests, where they are clear."""
@@ -142,18 +180,24 @@ def settle_claims(snapshot: Snapshot) -> None:
     """Count devices of claims and slices like those that device plugins offer."""
     settling = _Settling(snapshot)
     settling.nodes()
+    mixed = settling.mixed()
     # Devices that are held come first: a claim that waiting pods share may be one of those.
     for pod in sorted(snapshot.pods.values(), key=lambda pod: not pod.node):
         template = settling.template(
             pod.template, pod.namespace, pod.full_name, placed=bool(pod.node)
         )
+        template = settling.kept_apart(pod.template, template, mixed)
         if template is not pod.template:
             snapshot.pods[pod.namespace, pod.name] = replace(pod, template=template)
     for key, group in snapshot.groups.items():
         members = tuple(
             replace(
                 member,
-                template=settling.template(member.template, key.namespace, str(key), placed=False),
+                template=settling.kept_apart(
+                    member.template,
+                    settling.template(member.template, key.namespace, str(key), placed=False),
+                    mixed,
+                ),
             )
             for member in group.members
         )

@@ -89,6 +89,10 @@ class NodeChoice:
         both = tuple(one + two for one in self.terms if one for two in terms if two)
         return NodeChoice(self.labels, both).simplified()
 
+    def labelled(self, label: str, value: str) -> NodeChoice:
+        """The same choice among nodes with a label."""
+        return NodeChoice((*self.labels, (label, value)), self.terms)
+
     @property
     def keys(self) -> set[str]:
         """Labels that the choice looks at by themselves."""

@@ -182,6 +182,7 @@ class Snapshot:
             known.templates[key] = read_claim(spec.map("spec"), spec.map("status"))
         elif spec.text("extendedResourceName") in DRIVERS.values():
             known.resources.setdefault(key[1], spec.text("extendedResourceName"))
+            known.extended.add(spec.text("extendedResourceName"))
 
 
 def _plural(kind: str) -> str:

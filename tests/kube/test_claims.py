@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from solver.fit import hosts
 from tests.kube.objects import Object, node, pod, read, thing
 
 API = "resource.k8s.io"
@@ -197,3 +198,37 @@ def test_who_only_watches_devices_holds_none():
     )
 
     assert sum(len(r.gpus) for job in told.problem.running for r in job.replicas) == 0
+
+
+@pytest.mark.parametrize("extended", [False, True])
+def test_gpus_by_claim_and_those_of_a_device_plugin_are_kept_apart(extended):
+    kind = {"extendedResourceName": "nvidia.com/gpu"} if extended else {}
+    told = read(
+        node("by-claim"),
+        piece("by-claim", 8),
+        node("by-plugin", 8),
+        node("without"),
+        thing("DeviceClass", f"{API}/v1", DRIVER, kind),
+        template("two", wants(2)),
+        pod("claims", resourceClaims=by_template("two")),
+        pod("plain", 2),
+    )
+
+    allowed = {
+        job.name: {n.name for n in told.problem.nodes if hosts(n, job.roles[0].shape)}
+        for job in told.problem.jobs
+    }
+    assert allowed["team/claims"] == {"by-claim"}
+    assert allowed["team/plain"] == ({"by-claim", "by-plugin"} if extended else {"by-plugin"})
+    assert told.says("assumed", "are kept apart", "by-claim", "by-plugin")
+
+
+def test_where_all_gpus_are_by_claim_nothing_is_labelled():
+    told = read(
+        node("n1"),
+        piece("n1", 8),
+        template("t", wants(1)),
+        pod("p", resourceClaims=by_template("t")),
+    )
+
+    assert not told.says("assumed", "are kept apart")
