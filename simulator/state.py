@@ -335,16 +335,7 @@ class Cluster:
         return RunningJob(
             name=life.name,
             replicas=tuple(
-                RunningReplica(
-                    node=p.node,
-                    gpus=p.gpus,
-                    share_milli=p.share_milli,
-                    cpu_milli=shapes[p.role].cpu_milli,
-                    memory_mib=shapes[p.role].memory_mib,
-                    share_group=shapes[p.role].share_group,
-                    compute_milli=shapes[p.role].compute_milli,
-                )
-                for p in places
+                RunningReplica.seated(shapes[p.role], p.node, p.gpus, p.share_milli) for p in places
             ),
             shapes=tuple(shapes[p.role] for p in places),
             queue=job.queue,

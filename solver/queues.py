@@ -119,6 +119,19 @@ class QueueTree:
         """The member that a queue's own jobs, and nobody else's, count for."""
         return self.path[queue][-1]
 
+    def parting(self, queue: str, other: str) -> tuple[Member, Member]:
+        """The members of one family, the first on the way down, that two queues count for apart.
+
+        Raises
+        ------
+        ValueError
+            It is twice the same queue.
+        """
+        for mine, theirs in zip(self.path[queue], self.path[other], strict=False):
+            if mine is not theirs:
+                return mine, theirs
+        raise ValueError(f'queue "{queue}" does not part from itself')
+
     @cached_property
     def _below(self) -> Mapping[str | None, list[Queue]]:
         table: dict[str | None, list[Queue]] = {}

@@ -18,7 +18,7 @@ import numpy as np
 from solver import metrics
 from solver.aftermath import settled
 from solver.cluster import GPU_MILLI, Node
-from solver.fair_share import entitlements
+from solver.fair_share import member_entitlements
 from solver.fit import capacity as fits_empty
 from solver.fit import fit, hosts, idle_allowed, refusals
 from solver.islands import parts_now
@@ -50,11 +50,12 @@ def pending(problem: Problem, plan: Plan) -> tuple[Pending, ...]:
 
     What the plan evicts is gone, and what it moves is in its new place.
     """
+    gave_way = tuple(sorted(plan.displaced))
     problem, plan = settled(problem, plan)
     waiting = [job for job in problem.jobs if _left_over(job, plan)]
     if not waiting:
         return ()
-    desk = _Desk(problem, plan)
+    desk = _Desk(problem, plan, gave_way)
     # In the order of their turns, so that what they find at theirs only ever gets less.
     answers = {job.name: desk.explain(job) for job in sorted(waiting, key=desk.rank)}
     return tuple(answers[job.name] for job in waiting)
@@ -87,9 +88,10 @@ class _Verdict:
 class _Desk:
     """Answers for one plan; keeps the states that all jobs are held against."""
 
-    def __init__(self, problem: Problem, plan: Plan) -> None:
+    def __init__(self, problem: Problem, plan: Plan, gave_way: tuple[str, ...]) -> None:
         self._problem = problem
         self._plan = plan
+        self._gave_way = gave_way
         self._before = initial_states(problem)
         self._number = {node.name: number for number, node in enumerate(problem.nodes)}
         self._tainted = any(taint.repels for node in problem.nodes for taint in node.taints)
@@ -117,6 +119,7 @@ class _Desk:
             or self._limited(job)
             or self._where(job, lambda: self._after)
             or self._partner(job)
+            or self._beyond_claim(job)
             or self._where(job, lambda: self._at_turn(job))
             or self._nowhere(job)
             or self._fair_share(job)
@@ -392,32 +395,50 @@ class _Desk:
     def _fair_share(self, job: Job) -> _Verdict | None:
         """What is missing is with other queues, and taking it would be more than a fair share."""
         problem = self._problem
-        queue = problem.queue_by_name[job.queue]
         needs = self._need(job, "gpu_milli")
         if "fair_share" not in problem.preempt_for or not needs:
             return None
         used = metrics.usage(problem, self._plan)
-        entitled = self._entitled[queue.name]["gpu_milli"]
-        mine = used[queue.name]["gpu_milli"]
-        others = sum(
-            used[other.name]["gpu_milli"]
-            for other in problem.queues
-            if other.name != queue.name and other.priority <= queue.priority
-        )
         free = self._free(_main_shape(problem, job)) * GPU_MILLI
-        if mine + needs <= entitled or not free < needs <= free + others:
+        found: _Verdict | None = None
+        for member in problem.queue_tree.path[job.queue]:
+            peers = problem.queue_tree.families[member.family]
+            others = sum(
+                metrics.member_usage(peer, used)["gpu_milli"]
+                for peer in peers
+                if peer is not member and peer.priority <= member.priority
+            )
+            if not free < needs <= free + others:
+                continue
+            entitled = self._entitled[member.name]["gpu_milli"]
+            mine = metrics.member_usage(member, used)["gpu_milli"]
+            if mine + needs <= entitled:
+                return None
+            has, share, wants = (_amount("gpu_milli", n) for n in (mine, entitled, needs))
+            who = member.queues[0] if member.is_own else member.name
+            text = (
+                f"wants {wants}; {_number(free / GPU_MILLI)} free, and queue {who}, which has"
+                f" {has}, may take from others only up to its share of {share}"
+            )
+            facts: dict[str, FactValue] = {"entitled": entitled, "held": mine, "wanted": needs}
+            found = found or _Verdict("fair-share", text, facts)
+        return found
+
+    def _beyond_claim(self, job: Job) -> _Verdict | None:
+        """There is room, which work has left for what is guaranteed; the job would take more."""
+        if not self._gave_way or not self._room(self._after, job).fits:
             return None
-        has, share, wants = (_amount("gpu_milli", n) for n in (mine, entitled, needs))
+        first, *more = self._gave_way
+        others = f" and {len(more)} more" if more else ""
         text = (
-            f"wants {wants}; {_number(free / GPU_MILLI)} free, and queue {queue.name}, which has"
-            f" {has}, may take from others only up to its share of {share}"
+            f"there is room, as {first}{others} gave way to what others are guaranteed or entitled"
+            " to; with this job they would hold more than that"
         )
-        facts: dict[str, FactValue] = {"entitled": entitled, "held": mine, "wanted": needs}
-        return _Verdict("fair-share", text, facts)
+        return _Verdict("fair-share", text, {})
 
     @cached_property
     def _entitled(self) -> metrics.Entitlements:
-        return entitlements(self._problem)
+        return member_entitlements(self._problem)
 
     def _amounts(self, job: Job) -> _Verdict:
         shape = _main_shape(self._problem, job)

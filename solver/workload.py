@@ -245,6 +245,21 @@ class RunningReplica:
     share_group: str = ""
     compute_milli: int = 0
 
+    @classmethod
+    def seated(
+        cls, shape: Shape, node: str, gpus: tuple[int, ...], share_milli: int
+    ) -> RunningReplica:
+        """A replica of a shape in this place."""
+        return cls(
+            node=node,
+            gpus=gpus,
+            share_milli=share_milli,
+            cpu_milli=shape.cpu_milli,
+            memory_mib=shape.memory_mib,
+            share_group=shape.share_group,
+            compute_milli=shape.compute_milli,
+        )
+
     @property
     def gpu_milli(self) -> int:
         """Thousandths of GPUs held."""

@@ -183,10 +183,6 @@ def _notes(loaded: LoadedSpec, machines: Machines) -> list[str]:
     """What the spec says and this version does not act on, and what is probably a slip."""
     spec = loaded.spec
     notes = []
-    if any(queue.parent is not None for queue in spec.queues):
-        notes.append(
-            "inner queues: only entitlements go level by level, no guarantees and fairness yet"
-        )
     models = {
         model for node in machines.nodes.values() for model in node.topology.gpu_models if model
     }

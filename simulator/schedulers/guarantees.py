@@ -16,8 +16,8 @@ class Guarantees:
         self._tree = cluster.problem.queue_tree
 
     def covers(self, unit: Unit) -> bool:
-        """Whether the unit's own queue stays within its quota with the whole unit."""
-        return self.fits(self._tree.own(unit.queue), unit)
+        """Whether the unit's queue, or one above it, stays within its quota with the whole unit."""
+        return any(self.fits(member, unit) for member in self._tree.path[unit.queue])
 
     def fits(self, member: Member, unit: Unit) -> bool:
         """Whether a member stays within its quota, of what it has one of, with the unit."""
@@ -31,10 +31,10 @@ class Guarantees:
 
         And the unit's own branch stays within its quota there.
         """
-        for own, other in zip(self._tree.path[unit.queue], self._tree.path[queue], strict=False):
-            if own is not other:
-                return self.fits(own, unit) and self._is_beyond(other)
-        return False
+        if queue == unit.queue:
+            return False
+        own, other = self._tree.parting(unit.queue, queue)
+        return self.fits(own, unit) and self._is_beyond(other)
 
     def _is_beyond(self, member: Member) -> bool:
         used = self._ledger.usage(member)["gpu_milli"]

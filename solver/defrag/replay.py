@@ -73,15 +73,7 @@ def _move(said: str, problem: Problem, table: Table, action: Action) -> list[str
         now = [n for n in range(len(job.replicas)) if table[job.name, n] is not None]
         number = now.index(key[1])
         move = Move(job.name, number, target.node, target.gpus, target.share_milli)
-    table[key] = RunningReplica(
-        node=target.node,
-        gpus=target.gpus,
-        share_milli=target.share_milli,
-        cpu_milli=shape.cpu_milli,
-        memory_mib=shape.memory_mib,
-        share_group=shape.share_group,
-        compute_milli=shape.compute_milli,
-    )
+    table[key] = RunningReplica.seated(shape, target.node, target.gpus, target.share_milli)
     return _judged(said, stands, Plan.of((), (), [move]))
 
 

@@ -5,17 +5,13 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator
 
-from solver.fair_share import entitlements
+from solver.fair_share import member_entitlements
 from solver.judging.faults import Rule, Violation
 from solver.judging.placed import Placed, left_of
 from solver.problem import Problem
+from solver.queues import Member
 from solver.solution import Plan
-from solver.workload import (
-    RESOURCES,
-    Queue,
-    ResourceName,
-    RunningJob,
-)
+from solver.workload import RESOURCES, ResourceName, RunningJob
 
 
 def check_displaced(problem: Problem, plan: Plan) -> Iterator[Violation]:
@@ -88,41 +84,49 @@ def _for_priority(_: Problem, placed: Placed, __: _Use, job: RunningJob) -> bool
 
 
 def _for_guarantee(problem: Problem, placed: Placed, used: _Use, job: RunningJob) -> bool:
-    """Another queue starts something and stays within its quota of what it has one of."""
+    """Somebody starts something and stays within its quota of what it has one of."""
     return any(
-        queue.quota and all(used[name][r] <= most for r, most in queue.quota.items())
-        for name in {start.job.queue for start in placed.starts} - {job.queue}
-        for queue in [problem.queue_by_name[name]]
+        mine.quota and all(_held(mine, used)[r] <= most for r, most in mine.quota.items())
+        for mine, _ in _takers(problem, placed, job)
     )
 
 
 def _for_fair_share(problem: Problem, placed: Placed, used: _Use, job: RunningJob) -> bool:
-    """Another queue starts something and has, by weight, no more of the surplus than is left."""
-    other = problem.queue_by_name[job.queue]
-    for name in {start.job.queue for start in placed.starts} - {job.queue}:
-        queue = problem.queue_by_name[name]
-        if queue.priority > other.priority or (queue.weight and not other.weight):
-            share = entitlements(problem)[name]
-            if all(used[name][resource] <= share[resource] for resource in RESOURCES):
+    """Somebody starts something and has, by weight, no more of the surplus than is left."""
+    for mine, other in _takers(problem, placed, job):
+        held = _held(mine, used)
+        if mine.priority > other.priority or (mine.weight and not other.weight):
+            share = member_entitlements(problem)[mine.name]
+            if all(held[resource] <= share[resource] for resource in RESOURCES):
                 return True
-        elif queue.priority == other.priority and (queue.weight or not other.weight):
-            mine = _surplus_millionths(problem, queue, used[name])
-            if mine <= _surplus_millionths(problem, other, used[other.name]):
+        elif mine.priority == other.priority and (mine.weight or not other.weight):
+            left = _surplus_millionths(problem, other, _held(other, used))
+            if _surplus_millionths(problem, mine, held) <= left:
                 return True
     return False
 
 
-def _surplus_millionths(problem: Problem, queue: Queue, used: Counter[ResourceName]) -> int:
+def _takers(problem: Problem, placed: Placed, job: RunningJob) -> Iterator[tuple[Member, Member]]:
+    """Whose work starts, and whose the victim is, where their queues part in the tree."""
+    for name in sorted({start.job.queue for start in placed.starts} - {job.queue}):
+        yield problem.queue_tree.parting(name, job.queue)
+
+
+def _held(member: Member, used: _Use) -> Counter[ResourceName]:
+    """What all queues of a member hold."""
+    return sum((used[queue] for queue in member.queues), Counter())
+
+
+def _surplus_millionths(problem: Problem, member: Member, used: Counter[ResourceName]) -> int:
     """The largest share of a resource beyond the quota, over the weight; in whole millionths.
 
-    Of an inner queue, whose work is a peer of the queues below it, the quota is what it has beyond
-    theirs.
+    Of an inner queue's own work, a peer of the queues below it, the quota is what the queue has
+    beyond theirs.
     """
-    tree = problem.queue_tree
-    mine, unit = tree.own(queue.name), tree.weight_unit
-    weight = mine.weight or unit
+    unit = problem.queue_tree.weight_unit
+    weight = member.weight or unit
     shares = [
-        1_000_000 * unit * max(0, used[r] - mine.quota.get(r, 0)) // (capacity * weight)
+        1_000_000 * unit * max(0, used[r] - member.quota.get(r, 0)) // (capacity * weight)
         for r in RESOURCES
         if (capacity := problem.capacity[r])
     ]

@@ -6,7 +6,9 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from solver.fair_share import held_by_queue
+from solver.metrics import member_usage
 from solver.problem import Problem, RoleKey
+from solver.queues import Member
 from solver.solution import Plan
 from solver.tiers import must_runs, startable
 from solver.workload import Job, ResourceName, RunningJob
@@ -63,29 +65,41 @@ def _by_priority(_: Problem, hungry: list[Job]) -> Rule:
 
 
 def _by_guarantee(problem: Problem, hungry: list[Job]) -> Rule:
-    """Work of other queues than those with a job with which they would stay within their quota."""
+    """Work outside of those with a job with which they would stay within their quota."""
     # What may be stopped itself does not count: its queue may lose it to somebody else.
     lasting = [job for job in problem.running if not job.preemption.allowed]
     used = held_by_queue(problem.queues, lasting)
     claimants = {
-        job.queue
+        member.name
         for job in hungry
-        if (quota := problem.queue_by_name[job.queue].quota)
+        for member in problem.queue_tree.path[job.queue]
+        if member.quota
         and all(
-            used[job.queue][resource] + _least(problem, job, resource) <= most
-            for resource, most in quota.items()
+            member_usage(member, used)[resource] + _least(problem, job, resource) <= most
+            for resource, most in member.quota.items()
         )
     }
-    return lambda running: bool(claimants - {running.queue})
+    return _parted(problem, hungry, lambda mine, _: mine.name in claimants)
 
 
 def _by_fair_share(problem: Problem, hungry: list[Job]) -> Rule:
-    """Work of queues whose priority is no higher than that of another one that wants something."""
-    rank = {queue.name: queue.priority for queue in problem.queues}
+    """Work of those whose priority is no higher than that of a peer that wants something."""
+    return _parted(problem, hungry, lambda mine, other: mine.priority >= other.priority)
+
+
+def _parted(
+    problem: Problem, hungry: list[Job], may_take: Callable[[Member, Member], bool]
+) -> Rule:
+    """Work from which a hungry queue may take, by where the two queues part in the tree."""
     wants = {job.queue for job in hungry}
-    return lambda running: any(
-        rank[queue] >= rank[running.queue] for queue in wants - {running.queue}
-    )
+    victims = {
+        queue.name
+        for queue in problem.queues
+        if any(
+            may_take(*problem.queue_tree.parting(name, queue.name)) for name in wants - {queue.name}
+        )
+    }
+    return lambda running: running.queue in victims
 
 
 def _least(problem: Problem, job: Job, resource: ResourceName) -> int:

@@ -9,17 +9,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 from solver.cluster import Node
 from solver.fit import fit, hosts, pick_gpus, share_milli_on
-from solver.metrics import usage
+from solver.metrics import Usage, member_usage, usage
 from solver.preemption.cost import cost_of
 from solver.problem import Problem
+from solver.queues import Member
 from solver.solution import Eviction, Placement, Plan
 from solver.state import NodeState, States, states_after
 from solver.tiers import Ruler
 from solver.verify import verify
-from solver.workload import Job, Queue, RunningJob, RunningReplica, Shape
+from solver.workload import Job, RunningJob, RunningReplica, Shape
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +69,8 @@ def _in_order(problem: Problem, plan: Plan) -> list[Job]:
 
     Start groups and MIG slices are left to the search.
     """
-    quota = {queue.name for queue in problem.queues if queue.quota}
+    path = problem.queue_tree.path
+    quota = {name for name, members in path.items() if any(member.quota for member in members)}
     waiting = [job for job in problem.pending if job.gang and job.name not in plan.by_job]
     waiting = [job for job in waiting if job.start_group is None]
     waiting = [job for job in waiting if not any(role.shape.slices for role in job.roles)]
@@ -80,30 +83,32 @@ Allowed = Callable[[RunningJob], bool]
 def _reasons(problem: Problem, plan: Plan, job: Job) -> Iterator[Allowed]:
     """Whom the job may take from, by each of the listed reasons that holds for it."""
     if "guarantee" in problem.preempt_for:
-        queue = problem.queue_by_name[job.queue]
-        if queue.quota and _within(problem, plan, job, queue):
-            over = _over_quota(problem, plan)
-            yield lambda running: running.queue in over - {job.queue}
+        claims = [m for m in problem.queue_tree.path[job.queue] if m.quota]
+        used = usage(problem, plan) if claims else {}
+        for member in reversed(claims):  # The nearest lenders first.
+            if _within(problem, used, job, member):
+                yield partial(_borrows_from, problem, used, member)
     if "priority" in problem.preempt_for:
         yield lambda running: running.priority < job.priority
 
 
-def _within(problem: Problem, plan: Plan, job: Job, queue: Queue) -> bool:
-    """Whether the queue stays within its quota with the whole gang."""
-    used = usage(problem, plan)[queue.name]
+def _within(problem: Problem, used: Usage, job: Job, member: Member) -> bool:
+    """Whether a member stays within its quota with the whole gang."""
+    held = member_usage(member, used)
     return all(
-        used[resource]
+        held[resource]
         + sum(problem.amount(role.shape, resource) * role.min_replicas for role in job.roles)
         <= most
-        for resource, most in queue.quota.items()
+        for resource, most in member.quota.items()
     )
 
 
-def _over_quota(problem: Problem, plan: Plan) -> set[str]:
-    used = usage(problem, plan)
-    return {
-        q.name for q in problem.queues if used[q.name]["gpu_milli"] > q.quota.get("gpu_milli", 0)
-    }
+def _borrows_from(problem: Problem, used: Usage, member: Member, running: RunningJob) -> bool:
+    """Whether a running job is of a peer of the member that is beyond its own quota."""
+    for other in problem.queue_tree.families[member.family]:
+        if running.queue in other.queues and other is not member:
+            return member_usage(other, used)["gpu_milli"] > other.quota.get("gpu_milli", 0)
+    return False
 
 
 def _with_victims(problem: Problem, plan: Plan, job: Job, allowed: Allowed) -> Plan | None:

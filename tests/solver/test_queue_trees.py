@@ -13,14 +13,14 @@ from solver.lending import loans
 from solver.metrics import usage
 from solver.queues import QueueTree, decayed_gpu_s, weights_now
 from solver.solution import Plan
-from solver.workload import Queue
+from solver.workload import Preemption, Queue
 from tests.scenario import Scenario
 
 
-def two_departments() -> Scenario:
+def two_departments(web: dict[str, Any] | None = None, science: float = 0) -> Scenario:
     """Eight GPUs; science has two queues, web none below it."""
     story = Scenario().node("n", gpus=8)
-    story.queue("science").queue("web")
+    story.queue("science", quota=science).queue("web", **(web or {}))
     story.queue("physics", parent="science").queue("biology", parent="science")
     return story
 
@@ -64,6 +64,48 @@ def test_a_childs_guarantee_comes_before_what_its_sibling_wants_of_the_parents()
     story.job("p", queue="physics", replicas=4, gang=False, gpus=1)
 
     assert started(story.solve(), "p", "b") == [3, 1]
+
+
+def a_full_house(science: float = 0, **web: Any) -> Scenario:
+    """Eight GPUs, all held by `web`, work of one GPU each; science has nothing."""
+    story = two_departments(web, science)
+    for gpu in range(8):
+        story.running(f"run-{gpu}", "n", [gpu], queue="web", priority=9)
+    return story
+
+
+def test_what_a_parent_is_guaranteed_is_taken_back_by_whoever_is_below_it():
+    """Neither queue of science has a quota of its own."""
+    for wanted, gone in ((4, 4), (5, 0)):
+        story = a_full_house(quota=2, science=4)
+
+        outcome = story.job("p", queue="physics", gpus=wanted).solve()
+
+        assert len(outcome.result.evictions) == gone
+
+
+def test_a_child_within_its_quota_takes_nothing_that_its_family_has_used_up():
+    """Biology has borrowed what physics is guaranteed: that is where it comes back from."""
+    story = Scenario().node("n", gpus=8).queue("science").queue("web")
+    story.queue("physics", parent="science", quota=2).queue("biology", parent="science")
+    for gpu in range(8):
+        queue = "biology" if gpu < 2 else "web"
+        preemption = Preemption(cost_gpu_s=900 if queue == "biology" else 1)
+        story.running(f"{queue}-{gpu}", "n", [gpu], queue=queue, preemption=preemption)
+
+    outcome = story.job("p", queue="physics", gpus=2).solve()
+
+    assert sorted(e.job for e in outcome.result.evictions) == ["biology-0", "biology-1"]
+
+
+def test_shares_are_compared_where_the_queues_part():
+    """Science and web are peers; that web is one queue and science two makes no difference."""
+    for wanted, gone in ((4, 4), (5, 0)):
+        story = a_full_house().preempt_for("fair_share")
+
+        outcome = story.job("p", queue="physics", gpus=wanted).solve()
+
+        assert len(outcome.result.evictions) == gone
 
 
 def test_past_use_moves_the_surplus_and_no_quota():

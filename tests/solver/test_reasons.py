@@ -86,6 +86,18 @@ def test_partners_that_fit_only_one_by_one_wait_for_each_other():
     outcome.expect("b").waits("waits-for-a")
 
 
+def test_room_that_was_left_for_a_guarantee_is_not_for_what_goes_beyond_it():
+    """Two of what `red` runs would fit where `old` was, one of them is guaranteed."""
+    story = Scenario().node("n1", gpus=2).queue("red", quota=1).queue("blue")
+    story.running("old", [("n1", [0]), ("n1", [1])], queue="blue")
+    story.job("a", gpus=1, queue="red").job("b", gpus=1, queue="red")
+
+    outcome = story.solve()
+
+    outcome.expect("a").placed(1)
+    outcome.expect("b").waits("fair-share")
+
+
 # Any problem
 
 
@@ -99,12 +111,8 @@ def has_room(problem: Problem, job: Job, placements: Iterable[Placement]) -> boo
         RunningJob(
             name=f"placed-{number}",
             replicas=(
-                RunningReplica(
-                    node=at.node,
-                    gpus=at.gpus,
-                    share_milli=at.share_milli or 1000,
-                    cpu_milli=shapes[at.job, at.role].cpu_milli,
-                    memory_mib=shapes[at.job, at.role].memory_mib,
+                RunningReplica.seated(
+                    shapes[at.job, at.role], at.node, at.gpus, at.share_milli or 1000
                 ),
             ),
             shapes=(shapes[at.job, at.role],),
@@ -177,6 +185,8 @@ def test_the_rule_that_is_named_is_the_one_in_the_way(problem):
             assert fits, told
             partner = problem.job_by_name[told.reason.removeprefix("waits-for-")]
             assert partner.start_group == job.start_group
+        elif told.reason == "fair-share":
+            assert fits == bool(result.evictions or result.moves)
         else:
             assert not fits, told
         if told.reason in {lift.value for lift in EVERYWHERE}:

@@ -1,18 +1,20 @@
 """Running work is stopped or moved only for a reason that `Problem.preempt_for` lists.
 
 Let ``whole_j`` say that running job j stays as it is (where the problem is to be defragmented: or
-moves, as that takes no reason then). Rule, for each j of priority p in queue q::
+moves, as that takes no reason then). Two queues are compared where they part in the tree of queues:
+on the way down to the job's queue, let a be a member, and b another one of its family. Rule, for
+each j of priority p::
 
-    1 - whole_j <= higher_p + sum over queues k != q of reclaims_k + sum over k != q of takes_kq
+    1 - whole_j <= higher_p + sum over such pairs (a, b) of reclaims_b + takes_ba
 
 ``higher_p``
     Something of a priority above p starts (``priority``).
-``reclaims_k``
-    Something of queue k starts, and k then stays within its quota (``guarantee``).
-``takes_kq``
-    Something of queue k starts, and then the weighted surplus share of k is at most that left to q
-    where both have the same queue priority; a queue of higher priority stays within its
-    entitlement, one of lower priority takes nothing (``fair_share``).
+``reclaims_b``
+    Something of b starts, and b then stays within its quota (``guarantee``).
+``takes_ba``
+    Something of b starts, and then the weighted surplus share of b is at most that left to a where
+    both have the same priority; one of higher priority stays within its entitlement, one of
+    lower priority takes nothing (``fair_share``).
 
 These say who may give way at all; who does is what the steps of the objective decide.
 """
@@ -29,9 +31,10 @@ from solver.cpsat.objectives.fairness import FairShares
 from solver.cpsat.usage import held_usage, new_usage
 from solver.cpsat.variables import Variables
 from solver.cpsat.view import PlanView
-from solver.fair_share import entitlements
+from solver.fair_share import member_entitlements
 from solver.linear import Expr, total, weighted
-from solver.workload import RESOURCES, Job, Queue, ResourceName
+from solver.queues import Member
+from solver.workload import RESOURCES, Job, ResourceName
 
 Amounts = dict[ResourceName, int]
 
@@ -70,59 +73,65 @@ class _Reasons:
 
     def of(self, job: Job) -> list[cp_model.IntVar]:
         """Everything that could justify displacing a running job."""
-        queues = [q for q in self._variables.problem.queues if q.name != job.queue]
+        tree = self._variables.problem.queue_tree
+        pairs = [
+            (mine, other)
+            for mine in tree.path[job.queue]
+            for other in tree.families[mine.family]
+            if other is not mine
+        ]
         found: list[cp_model.IntVar | None] = []
         for reason in self._variables.problem.preempt_for:
             if reason == "priority":
                 found.append(self._higher(job.priority))
             elif reason == "guarantee":
-                found += [self._reclaims(queue) for queue in queues if queue.quota]
+                found += [self._reclaims(other) for _, other in pairs if other.quota]
             else:
-                found += [self._takes(queue, job.queue) for queue in queues]
+                found += [self._takes(other, mine) for mine, other in pairs]
         return [literal for literal in found if literal is not None]
 
     def _higher(self, priority: int) -> cp_model.IntVar | None:
         jobs = [job for job in self._variables.problem.pending if job.priority > priority]
         return self._once(("higher", priority), jobs, lambda _: True)
 
-    def _reclaims(self, queue: Queue) -> cp_model.IntVar | None:
-        return self._staying_within("reclaims", queue, dict(queue.quota))
+    def _reclaims(self, member: Member) -> cp_model.IntVar | None:
+        return self._staying_within("reclaims", member, dict(member.quota))
 
-    def _staying_within(self, name: str, queue: Queue, amounts: Amounts) -> cp_model.IntVar | None:
-        key = (name, queue.name)
+    def _staying_within(
+        self, name: str, member: Member, amounts: Amounts
+    ) -> cp_model.IntVar | None:
+        key = (name, member.name)
         if key in self._made:
             return self._made[key]
         literal = self._once(
             key,
-            self._jobs_of(queue),
-            lambda view: all(_used(view, queue.name)[r] <= most for r, most in amounts.items()),
+            self._jobs_of(member),
+            lambda view: all(_used(view, member)[r] <= most for r, most in amounts.items()),
         )
         if literal is not None:
             variables = self._variables
             for resource, most in amounts.items():
-                held = held_usage(variables, [queue.name], resource)
-                new = new_usage(variables, [queue.name], resource)
+                held = held_usage(variables, member.queues, resource)
+                new = new_usage(variables, member.queues, resource)
                 variables.model.add(new <= most - held).only_enforce_if(literal)
         return literal
 
-    def _takes(self, queue: Queue, other_name: str) -> cp_model.IntVar | None:
-        problem = self._variables.problem
-        other = problem.queue_by_name[other_name]
-        if queue.priority < other.priority or (not queue.weight and other.weight):
+    def _takes(self, member: Member, other: Member) -> cp_model.IntVar | None:
+        if member.priority < other.priority or (not member.weight and other.weight):
             return None
-        if queue.priority > other.priority or not other.weight:
-            return self._staying_within("takes its own", queue, self._entitled[queue.name])
-        key = ("takes", queue.name, other_name)
+        if member.priority > other.priority or not other.weight:
+            return self._staying_within("takes its own", member, self._entitled[member.name])
+        key = ("takes", member.name, other.name)
         if key in self._made:
             return self._made[key]
         literal = self._once(
             key,
-            self._jobs_of(queue),
-            lambda view: _share(view, queue.name) <= _share(view, other_name),
+            self._jobs_of(member),
+            lambda view: _share(view, member) <= _share(view, other),
         )
         if literal is not None:
-            left = self._shares.share(problem.queue_tree.own(other_name).name, None)
-            self._variables.model.add(self._most(queue) <= left).only_enforce_if(literal)
+            left = self._shares.share(other.name, None)
+            self._variables.model.add(self._most(member) <= left).only_enforce_if(literal)
         return literal
 
     def _once(
@@ -153,27 +162,27 @@ class _Reasons:
         variables.require(weighted([(total(starts), 1), (literal, -1)]), 0, None)
         return literal
 
-    def _jobs_of(self, queue: Queue) -> list[Job]:
-        return [job for job in self._variables.problem.pending if job.queue == queue.name]
+    def _jobs_of(self, member: Member) -> list[Job]:
+        return [job for job in self._variables.problem.pending if job.queue in member.queues]
 
-    def _most(self, queue: Queue) -> Expr:
-        """At least the queue's weighted surplus share, in millionths rounded down."""
+    def _most(self, member: Member) -> Expr:
+        """At least the member's weighted surplus share, in millionths rounded down."""
         variables, problem = self._variables, self._variables.problem
-        own, unit = problem.queue_tree.own(queue.name), problem.queue_tree.weight_unit
+        unit = problem.queue_tree.weight_unit
         top = variables.integer(
-            f"top[{queue.name}]",
+            f"top[{member.name}]",
             0,
             2 * metrics.SHARE_SCALE * unit,
-            lambda view: _share(view, queue.name),
+            lambda view: _share(view, member),
         )
         for resource in RESOURCES:
             capacity = problem.capacity[resource]
             if capacity:
-                new = new_usage(variables, [queue.name], resource)
-                held = held_usage(variables, [queue.name], resource)
-                beyond = held - own.quota.get(resource, 0)
-                common = gcd(capacity * (own.weight or unit), metrics.SHARE_SCALE * unit)
-                factor = capacity * (own.weight or unit) // common
+                new = new_usage(variables, member.queues, resource)
+                held = held_usage(variables, member.queues, resource)
+                beyond = held - member.quota.get(resource, 0)
+                common = gcd(capacity * (member.weight or unit), metrics.SHARE_SCALE * unit)
+                factor = capacity * (member.weight or unit) // common
                 scale = metrics.SHARE_SCALE * unit // common
                 terms = weighted([(top, factor), (new, -scale)])
                 variables.require(terms, beyond * scale - factor + 1, None)
@@ -186,7 +195,7 @@ class _Reasons:
     @property
     def _entitled(self) -> dict[str, Amounts]:
         if not self._limits:
-            table = entitlements(self._variables.problem)
+            table = member_entitlements(self._variables.problem)
             self._limits = {name: dict(amounts) for name, amounts in table.items()}
         return self._limits
 
@@ -198,11 +207,10 @@ def _everything(variables: Variables) -> metrics.Entitlements:
     return dict.fromkeys(problem.queue_tree.by_name, whole)
 
 
-def _used(view: PlanView, queue: str) -> metrics.Amounts:
+def _used(view: PlanView, member: Member) -> metrics.Amounts:
     usage = view.remember("usage of all", lambda: metrics.usage(view.problem, view.plan))
-    return usage[queue]
+    return metrics.member_usage(member, usage)
 
 
-def _share(view: PlanView, queue: str) -> int:
-    own = view.problem.queue_tree.own(queue).name
-    return metrics.surplus_share(view.problem, _used(view, queue), own)
+def _share(view: PlanView, member: Member) -> int:
+    return metrics.surplus_share(view.problem, _used(view, member), member.name)
