@@ -387,10 +387,6 @@ def test_objectives_reference_and_options_arrive():
     ("entries", "note"),
     [
         (
-            "queues: [{name: default}, {name: q, parent: default}]",
-            "inner queues: only entitlements go level by level, no guarantees and fairness yet",
-        ),
-        (
             "running: [{job: r, min: 1, wanted: 6, replicas: [{node: n, gpus: [0]}]}]",
             "r: growth to 6 replicas (wanted) is not planned yet",
         ),
