@@ -155,7 +155,7 @@ def label_script(labels: Labels) -> str:
     lines = ["#!/bin/sh", "# Read it first.", "set -eu"]
     for node, values in sorted(labels.items()):
         pairs = [f"{key}={value}" for key, value in sorted(values.items())]
-        lines.append(shlex.join(["kubectl", "label", "--overwrite", "node", node, *pairs]))
+        lines.append(shlex.join(["kubectl", "label", "--overwrite", "node", "--", node, *pairs]))
     return "\n".join(lines) + "\n"
 
 

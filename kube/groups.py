@@ -22,6 +22,10 @@ FINER = {
 """Fields of PodGroups that say more than a spec can, and the remark about each."""
 
 
+GROUPED = frozenset({"LeaderWorkerSet", "StatefulSet"})
+"""Kinds whose pods bear the name of their Workload as that of a pod group."""
+
+
 def pod_group(namespace: str, name: str, obj: Fields) -> Iterator[Group]:
     """A PodGroup of scheduler-plugins, Volcano or KAI."""
     spec = obj.map("spec")
@@ -67,13 +71,16 @@ def workload(namespace: str, name: str, obj: Fields) -> Iterator[Group]:
         state = "goes"
     owners = list(obj.map("metadata").maps("ownerReferences"))
     stands_for = controller(namespace, obj.map("metadata"))
+    grouped = stands_for is None and any(owner.text("kind") == "Pod" for owner in owners)
     if stands_for is None and owners:
-        kind = owners[0].text("kind")
-        # A Workload of a pod group has its pods as owners and bears the name of the group.
-        stands_for = GroupKey(kind, namespace, name if kind == "Pod" else owners[0].name("name"))
-    if stands_for is not None:
-        kind = "PodSet" if stands_for.kind == "Pod" else stands_for.kind
-        stands_for = GroupKey(KINDS.get(kind, kind), namespace, stands_for.name)
+        stands_for = GroupKey(owners[0].text("kind"), namespace, owners[0].name("name"))
+    if grouped or (stands_for is not None and stands_for.kind in GROUPED):
+        # A Workload of a pod group bears the name of the group; one of a single pod has that
+        # pod as its controller.
+        stands_for = GroupKey("PodSet", namespace, name)
+    elif stands_for is not None:
+        kind = KINDS.get(stands_for.kind, stands_for.kind)
+        stands_for = GroupKey(kind, namespace, stands_for.name)
     members, topologies = [], []
     ignored: dict[str, None] = {}
     for pod_set in spec.maps("podSets"):

@@ -77,6 +77,12 @@ class WorkEntries:
             self.cluster.report.assumed.add(
                 "running pods that nobody would make anew are not preempted", pods[0].full_name
             )
+        elif any(pod.bound for pod in pods):
+            entry["preemption"] = {"allowed": False}
+            self.cluster.report.assumed.add(
+                "pods of DaemonSets and of nodes are not preempted: they come back where they were",
+                pods[0].full_name,
+            )
         entry["replicas"] = tuple(replicas)
         self.replicas[work.name] = tuple(behind)
         return entry

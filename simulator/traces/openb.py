@@ -34,6 +34,8 @@ MAX_GPUS = 64
 TUNING_RATIO = 1.3
 """Demand of all pods over the GPUs of the cluster (the publication's "tuning ratio")."""
 
+WHOLE_FILE = "Fetch it again, or do without it: orders are shuffled then."
+
 COVERAGE = 0.95
 """Share of the pods that the target workload covers, most frequent kinds first."""
 
@@ -155,7 +157,7 @@ class OpenbTrace:
         demand = sum(pod.demand_milli for pod in pods)
         while demand > limit:
             demand -= pods.pop(random.randrange(len(pods))).demand_milli
-        while self.pods and demand < limit:
+        while any(pod.demand_milli for pod in self.pods) and demand < limit:
             clone = random.choice(self.pods)
             if demand + clone.gpu_milli > limit:
                 break
@@ -270,8 +272,11 @@ def _orders(
     ------
     TraceError
         A row is no such row, or names what the lists do not have: a sequence cannot do without it.
+        Positions do not run from 0 without a gap, or nodes are not each in it once.
     """
     table = read_table(path, ("seed", "kind", "pos", "name"), "orders file")
+    for broken in table.broken:
+        raise TraceError(str(path), broken.reason, line=broken.line)
     sequences: dict[int, dict[str, list[tuple[int, str]]]] = {}
     for row in table.rows():
         seed, pos = _whole(row.cells["seed"]), _whole(row.cells["pos"])
@@ -283,11 +288,20 @@ def _orders(
         if name not in known:
             raise TraceError(str(path), f"no {kind} is named {name!r}", line=row.line)
         sequences.setdefault(seed, {"pod": [], "node": []})[kind].append((pos, name))
+    for seed, kinds in sequences.items():
+        for kind, entries in kinds.items():
+            entries.sort()
+            if [pos for pos, _ in entries] != list(range(len(entries))):
+                rule = f"the positions of {kind}s of seed {seed} do not run from 0 without a gap"
+                raise TraceError(str(path), rule, WHOLE_FILE)
+        names = [name for _, name in kinds["node"]]
+        if len(names) != len(nodes) or set(names) != nodes:
+            rule = f"seed {seed} has {len(names)} nodes, and not each of the {len(nodes)} once"
+            raise TraceError(str(path), rule, WHOLE_FILE)
+        if not kinds["pod"]:
+            raise TraceError(str(path), f"seed {seed} has no pods", WHOLE_FILE)
     return {
-        seed: (
-            tuple(name for _, name in sorted(kinds["pod"])),
-            tuple(name for _, name in sorted(kinds["node"])),
-        )
+        seed: (tuple(n for _, n in kinds["pod"]), tuple(n for _, n in kinds["node"]))
         for seed, kinds in sequences.items()
     }
 

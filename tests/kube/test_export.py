@@ -388,7 +388,7 @@ def test_a_mig_layout_becomes_a_configuration_and_labels(tmp_path):
         },
     }
     script = (tmp_path / "out" / "label-nodes.sh").read_text()
-    assert "kubectl label --overwrite node m-1 nvidia.com/mig.config=unstrand-1" in script
+    assert "kubectl label --overwrite node -- m-1 nvidia.com/mig.config=unstrand-1" in script
 
 
 def test_instances_that_the_plan_makes_are_in_the_configuration(tmp_path):

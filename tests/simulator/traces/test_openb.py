@@ -25,6 +25,9 @@ p6,x,1024,1,500,,LS
 """
 
 
+ALL_NODES = "7,node,0,n2\n7,node,1,cpu-only\n7,node,2,n1\n"
+
+
 def trace(folder: Path, pods: str = PODS, orders: str | None = None) -> Path:
     (folder / "openb_node_list_gpu_node.csv").write_text(NODES)
     (folder / "openb_pod_list_small.csv").write_text(pods)
@@ -69,7 +72,7 @@ def test_an_orders_file_says_who_comes_when_and_clones_are_jobs_of_their_own(tmp
 
 
 def test_a_seed_without_an_order_is_told_which_have_one(tmp_path: Path):
-    rows = [f"{seed},pod,0,p1\n{seed},node,0,n1\n" for seed in (7, 8, 9)]
+    rows = [f"{seed},pod,0,p1\n{ALL_NODES.replace('7', str(seed))}" for seed in (7, 8, 9)]
 
     found = read_openb(trace(tmp_path, orders="seed,kind,pos,name\n" + "".join(rows)), "small")
 
@@ -93,6 +96,31 @@ def test_an_order_that_names_what_is_not_there_is_refused_with_its_line(tmp_path
 
     with pytest.raises(TraceError, match=r"small\.csv\.gz:2: no pod is named 'p9'"):
         read_openb(folder, "small")
+
+
+@pytest.mark.parametrize(
+    ("rows", "rule"),
+    [
+        ("7,pod,0,p1\n" + ALL_NODES + "7,po\n", ":6: "),
+        ("7,pod,0,p1\n", "seed 7 has 0 nodes, and not each of the 3 once"),
+        ("7,pod,0,p1\n7,node,0,n1\n", "seed 7 has 1 nodes"),
+        ("7,pod,0,p1\n7,node,0,n1\n7,node,1,n1\n7,node,2,n2\n", "not each of the 3 once"),
+        (ALL_NODES, "seed 7 has no pods"),
+        ("7,pod,0,p1\n7,pod,0,p2\n" + ALL_NODES, "positions of pods of seed 7 do not run"),
+        ("7,pod,0,p1\n7,pod,7,p2\n" + ALL_NODES, "positions of pods of seed 7 do not run"),
+    ],
+)
+def test_half_an_order_is_no_order(tmp_path: Path, rows: str, rule: str):
+    with pytest.raises(TraceError, match=rule):
+        read_openb(trace(tmp_path, orders="seed,kind,pos,name\n" + rows), "small")
+
+
+def test_a_list_without_gpus_is_not_cloned_for_ever(tmp_path: Path):
+    pods = PODS.splitlines()[0] + "\np3,4000,1024,0,0,,LS\n"
+
+    scenario = read_openb(trace(tmp_path, pods=pods), "small").scenario(1)
+
+    assert [arrival.job.name for arrival in scenario.arrivals] == ["0-p3"]
 
 
 def test_a_workload_that_is_not_there_is_refused_with_those_that_are(tmp_path: Path):
