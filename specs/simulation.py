@@ -13,6 +13,8 @@ from solver.solution import Placement
 from solver.workload import Job, Role, Shape
 
 if TYPE_CHECKING:
+    from collections.abc import Collection
+
     from solver.workload import RunningJob
     from specs.compile import CompiledSpec
     from specs.loaded import LoadedSpec
@@ -27,10 +29,11 @@ def scenario_of(loaded: LoadedSpec, compiled: CompiledSpec) -> Scenario:
     as ``ends_in`` says.
     """
     problem, spec = compiled.problem, loaded.spec
+    taken = {*(job.name for job in problem.jobs), *(job.name for job in problem.running)}
     arrivals = [
         arrival
         for entry, job in zip(spec.jobs, problem.jobs, strict=True)
-        for arrival in _arrivals(entry, job)
+        for arrival in _arrivals(entry, job, taken)
     ]
     standing = [
         _standing(entry, job) for entry, job in zip(spec.running, problem.running, strict=True)
@@ -48,7 +51,7 @@ def scenario_of(loaded: LoadedSpec, compiled: CompiledSpec) -> Scenario:
     )
 
 
-def _arrivals(entry: JobSpec, job: Job) -> list[Arrival]:
+def _arrivals(entry: JobSpec, job: Job, taken: Collection[str]) -> list[Arrival]:
     arrival = Arrival(
         job=job,
         arrival_ms=_ms(entry.arrival or Fraction(0)),
@@ -65,9 +68,13 @@ def _arrivals(entry: JobSpec, job: Job) -> list[Arrival]:
         for role in job.roles
         for _ in range(role.replicas)
     ]
+    mark = "/"
+    while any(f"{job.name}{mark}{n}" in taken for n in range(len(ones))):
+        mark += "/"  # Another job bears such a name.
+    names = [f"{job.name}{mark}{n}" for n in range(len(ones))]
     return [
-        replace(arrival, job=replace(job, name=f"{job.name}/{n}", roles=(role,), gang=True))
-        for n, role in enumerate(ones)
+        replace(arrival, job=replace(job, name=name, roles=(role,), gang=True))
+        for name, role in zip(names, ones, strict=True)
     ]
 
 

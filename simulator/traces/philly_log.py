@@ -32,6 +32,7 @@ NO_TIME = ("", "None")
 """How the log writes that there is no time, besides null."""
 
 _SPACE = re.compile(r"\s*")
+_LONE_SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 def log_jobs(path: Path) -> tuple[VcJob, ...]:
@@ -135,5 +136,7 @@ def _gpus(attempt: dict[str, object]) -> int:
 
 
 def _text(value: object) -> str:
-    """A text as it is; null and whatever else is none."""
-    return value if isinstance(value, str) else ""
+    """A text as it is; null, what cannot be written in UTF-8 and whatever else is none."""
+    if not isinstance(value, str):
+        return ""
+    return "" if _LONE_SURROGATE.search(value) else value

@@ -445,3 +445,37 @@ def test_the_rest_of_a_gang_with_a_topology_is_said_to_be_planned_without_its_ru
 
     assert told.job("team/g/rest").topology.within == "node"
     assert told.says("ignored", "running part", "team/g/rest")
+
+
+def kueue_group(name: str, owner: tuple[str, str], *, controls: bool = True):
+    """A Workload of two pods of eight GPUs."""
+    spec = {"queueName": "lq", "podSets": [{"name": "main", "count": 2, "template": template(8)}]}
+    found = thing("Workload", "kueue.x-k8s.io/v1beta1", name, spec, namespace="team", owner=owner)
+    found["metadata"]["ownerReferences"][0]["controller"] = controls
+    return found
+
+
+@pytest.mark.parametrize("kind", ["LeaderWorkerSet", "StatefulSet"])
+def test_pods_that_bear_the_name_of_their_workload_are_counted_once(kind: str):
+    marks = {"kueue.x-k8s.io/pod-group-name": "w", "kueue.x-k8s.io/queue-name": "lq"}
+    pods = [pod(f"vllm-{i}", 8, labels=marks, owner=("StatefulSet", "vllm")) for i in (0, 1)]
+
+    told = read(node("n1", 8), kueue_group("w", (kind, "vllm"), controls=False), pods)
+
+    assert [(job.name, job.replicas) for job in told.problem.jobs] == [("team/w", 2)]
+
+
+def test_the_workload_of_a_single_pod_is_that_pod():
+    workload = kueue_group("pod-notebook-1a2b3", ("Pod", "notebook"))
+    workload["spec"]["podSets"][0]["count"] = 1
+    workload["spec"]["priority"] = 7
+
+    told = read(node("n1", 8), workload, pod("notebook", 8))
+
+    assert [(job.name, job.priority) for job in told.problem.jobs] == [("team/notebook", 7)]
+
+
+def test_what_is_part_of_its_node_is_not_stopped():
+    told = read(node("n1", 8), pod("agent-x", 1, on="n1", owner=("DaemonSet", "agent")))
+
+    assert [job.preemption.allowed for job in told.problem.running] == [False]

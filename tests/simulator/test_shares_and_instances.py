@@ -51,3 +51,18 @@ def test_shares_and_instances_come_and_go_and_nothing_is_given_twice(order, plac
 
     assert audit.decisions
     assert all(job.state is State.FINISHED for job in outcome.jobs)
+
+
+def test_replicas_that_become_jobs_bear_names_of_their_own():
+    text = """
+cluster: {nodes: [{name: n, gpus: 8}]}
+running: [{job: a//1, replicas: [{node: n, gpus: [0]}]}]
+jobs:
+  - {name: a, gpus: 1, replicas: 2, gang: false, duration: 1s}
+  - {name: a/0, gpus: 1, duration: 1s}
+"""
+    loaded = parse_spec(text, "spec.yaml", None)
+    scenario = scenario_of(loaded, compile_spec(loaded))
+
+    assert [arrival.job.name for arrival in scenario.arrivals] == ["a///0", "a///1", "a/0"]
+    assert scenario.problem.jobs

@@ -109,6 +109,7 @@ def test_tasks_of_an_array_start_each_for_itself(cluster):
 
     assert not sweep.gang
     assert sweep.roles[0].replicas == 5
+    assert says(cluster, "ignored", "at once (%)", "103")
 
 
 def test_gpus_per_task_make_a_part_of_every_task(cluster):

@@ -229,6 +229,8 @@ def _unsaid(entry: Fields) -> Iterator[str]:
     for key in ("licenses", "reservation"):
         if entry.text(key):
             yield key
+    if "%" in entry.text("array_task_string"):
+        yield "how many tasks of an array may run at once (%): all may start"
     shared = entry.data.get("shared") or entry.data.get("exclusive")
     words = shared if isinstance(shared, list) else [shared]
     if any(str(word).lower() in ("none", "exclusive", "true") for word in words if word):

@@ -319,3 +319,18 @@ def test_the_published_trace_is_read_whole():
     }
     assert Counter(gpus_of(arrival) for arrival in scenario.arrivals)[12] == 7
     assert any(note.startswith("7 rows are of the hour") for note in scenario.notes)
+
+
+def test_a_name_that_no_file_can_hold_is_no_name(tmp_path: Path):
+    attempt = '{"start_time": "2017-10-03 12:00:00", "end_time": "2017-10-03 13:00:00",'
+    attempt += ' "detail": [{"ip": "m1", "gpus": ["gpu0"]}]}'
+    entry = '{"status": "Pass", "vc": "%s", "submitted_time": "2017-10-03 11:00:00",'
+    entry += f' "attempts": [{attempt}]}}'
+    log = tmp_path / "log.json"
+    log.write_text("[" + entry % "aa" + ",\n" + entry % "\\ud800" + "]")
+    (tmp_path / "vc_nodes.csv").write_text("vc,num_nodes\naa,1\n")
+
+    scenario = read_philly(log)
+
+    assert [arrival.job.queue for arrival in scenario.arrivals] == ["aa"]
+    assert [row.line for row in scenario.rejected] == [2]
