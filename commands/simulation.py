@@ -130,6 +130,11 @@ def read_question(asked: Asked, save: Path | None, *, plotted: bool) -> SweepQue
     if len(sources) > 1:
         title = f"{len(sources)} traces, the first {title}"
     notes = list(dict.fromkeys(first.notes))
+    if "cp-sat" in names and len({a.job.priority for a in first.everyone}) > 1:
+        notes.append(
+            "cp-sat takes its jobs in the order of fifo-skip and looks at no priority;"
+            " priority+cp-sat does"
+        )
     same = [source.name for source in sources if not source.draws]
     if len(seeds) > 1 and same:
         whose = "" if len(same) == len(sources) else f" of {', '.join(same)}"
@@ -326,6 +331,7 @@ def run_sweep(
     """
     from report.progress import ProgressLine
     from report.simulation_view import SimulationRow, left_notes
+    from report.text import plural
     from simulator.sweep import FailedRunError
 
     sweep = question.sweep
@@ -353,6 +359,12 @@ def run_sweep(
     cached = sum(result.cached for result in done.values())
     if cached:
         notes.append(f"{cached} of {len(sweep.cells)} runs were there already ({sweep.folder})")
+    replaced = sum(result.replaces for result in done.values())
+    if replaced:
+        notes.append(
+            f"{plural(replaced, 'saved run')} by the same names, of another workload, other options"
+            f" or another version, made way for the new ones ({sweep.folder})"
+        )
     results = [done[cell] for cell in sweep.cells if cell in done]
     rows = [SimulationRow(result.cell.source.name, result.summary) for result in results]
     notes += left_notes(rows)

@@ -117,6 +117,8 @@ def left_notes(rows: Sequence[SimulationRow]) -> list[str]:
             f"{_some([e.job for e in left if e.reason == reason])} ({reason})"
             for reason in list(reasons)[:MOST_REASONS]
         )
+        rest = len(reasons) - MOST_REASONS
+        named += f"; and {plural(rest, 'further reason')}" if rest > 0 else ""
         notes.append(f"{names}: {plural(count, 'job')} {what}: {named}")
     return notes
 

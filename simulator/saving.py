@@ -64,6 +64,8 @@ def save(outcome: Outcome, folder: Path, fingerprint: str) -> None:
     columns = {name: pl.Series(name, values) for name, values in series.columns().items()}
     for queue, held in series.queue_milli.items():
         columns[QUEUE + queue] = pl.Series(QUEUE + queue, held)
+    # Whoever ends in between leaves no summary, and not that of another run beside these tables.
+    (folder / SUMMARY).unlink(missing_ok=True)
     _write(jobs, folder / JOBS)
     _write(events, folder / EVENTS)
     _write(pl.DataFrame(columns), folder / SERIES)

@@ -21,7 +21,7 @@ from pathlib import Path
 from simulator.outcome import Outcome, Summary
 from simulator.policies import SimulationOptions
 from simulator.run import Listener, simulate
-from simulator.saving import folder_of, save, saved_outcome, saved_summary, sweep_drafts
+from simulator.saving import SUMMARY, folder_of, save, saved_outcome, saved_summary, sweep_drafts
 from simulator.sources import Source
 
 ATTEMPTS = 3
@@ -107,12 +107,16 @@ class Sweep:
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """What came of a cell; `outcome` only where it is kept, `cached` where it was there already."""
+    """What came of a cell; `outcome` only where it is kept, `cached` where it was there already.
+
+    `replaces` where a saved run of something else, by the same names, has made way for it.
+    """
 
     cell: Cell
     summary: Summary
     outcome: Outcome | None = None
     cached: bool = False
+    replaces: bool = False
 
 
 def fingerprint(cell: Cell, options: SimulationOptions) -> str:
@@ -173,7 +177,7 @@ class Failures:
 
 def _run(sweep: Sweep, cell: Cell, listener: Listener | None) -> Result:
     keep = cell in sweep.keep
-    folder, mark = None, ""
+    folder, mark, replaces = None, "", False
     if sweep.folder is not None:
         folder = folder_of(sweep.folder, cell.source.name, cell.policy, cell.seed)
         mark = fingerprint(cell, sweep.options)
@@ -182,6 +186,7 @@ def _run(sweep: Sweep, cell: Cell, listener: Listener | None) -> Result:
             outcome = saved_outcome(folder, there) if keep else None
             if not keep or outcome is not None:
                 return Result(cell, there, outcome, cached=True)
+        replaces = (folder / SUMMARY).is_file()
     outcome = simulate(
         cell.source.scenario(cell.seed),
         cell.policy,
@@ -192,7 +197,7 @@ def _run(sweep: Sweep, cell: Cell, listener: Listener | None) -> Result:
     )
     if folder is not None:
         save(outcome, folder, mark)
-    return Result(cell, outcome.summary, outcome if keep else None)
+    return Result(cell, outcome.summary, outcome if keep else None, replaces=replaces)
 
 
 def run_here(sweep: Sweep, listener: Listener | None = None) -> Iterator[Result]:

@@ -123,7 +123,16 @@ class OpenbTrace:
             demand=tuple(Counter(pod.shape() for pod in self.pods).items()),
             reference_shapes=_reference(self.pods),
             rejected=self.rejected,
-            notes=notes,
+            notes=(*notes, *self._no_time(len(pods))),
+        )
+
+    def _no_time(self, arrivals: int) -> tuple[str, ...]:
+        """What times mean here, and why there may be more arrivals than pods."""
+        clones = arrivals - len(self.pods)
+        more = f"; {clones:,} of {arrivals:,} are pods that come again" if clones > 0 else ""
+        return (
+            "pods arrive one a second and none departs: times, and means over time, are those of"
+            f" the sequence, not of a cluster{more}",
         )
 
     def target(self) -> Target:

@@ -68,10 +68,14 @@ def shipped_rows() -> dict[str, dict]:
     return {row["policy"]: row for row in shipped()[0]["rows"]}
 
 
-def rows(*options: object, stdin: str = SPEC) -> list[dict]:
+def answer(*options: object, stdin: str = SPEC) -> dict:
     done = unstrand("simulate", "-", "--output", "json", "--workers", 1, *options, stdin=stdin)
     assert done.code == 0, done.err
-    return json.loads(done.out)["rows"]
+    return json.loads(done.out)
+
+
+def rows(*options: object, stdin: str = SPEC) -> list[dict]:
+    return answer(*options, stdin=stdin)["rows"]
 
 
 def refused(done: Done, code: int, *words: str) -> None:
@@ -277,6 +281,33 @@ def test_a_changed_spec_is_run_again(tmp_path: Path):
         row["makespan_s"]
         == rows("--policies", "easy", stdin=SPEC.replace("30m", "40m"))[0]["makespan_s"]
     )
+
+
+def test_a_saved_run_that_makes_way_for_another_is_told(tmp_path: Path):
+    options = ("--save", tmp_path, "--policies", "easy")
+    changed = SPEC.replace("30m", "40m")
+
+    told = [
+        any(
+            "1 saved run by the same names" in note
+            for note in answer(*options, stdin=spec)["notes"]
+        )
+        for spec in (SPEC, SPEC, changed, changed)
+    ]
+
+    assert told == [False, False, True, False]
+
+
+def test_that_cp_sat_looks_at_no_priority_is_told_where_priorities_differ():
+    urgent = SPEC.replace("name: b,", "name: b, priority: 5,")
+
+    def told(spec: str, policies: str) -> bool:
+        notes = answer("--policies", policies, stdin=spec)["notes"]
+        return any("looks at no priority" in note for note in notes)
+
+    assert told(urgent, "cp-sat")
+    assert not told(urgent, "priority+cp-sat")
+    assert not told(SPEC, "cp-sat")
 
 
 def test_yaml_says_the_same_as_json():

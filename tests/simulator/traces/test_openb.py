@@ -68,7 +68,9 @@ def test_an_orders_file_says_who_comes_when_and_clones_are_jobs_of_their_own(tmp
 
     assert [arrival.job.name for arrival in scenario.arrivals] == ["0-p2", "1-p1", "2-p1"]
     assert [node.name for node in scenario.nodes] == ["n2", "cpu-only", "n1"]
-    assert not scenario.notes
+    assert [note.partition(":")[0] for note in scenario.notes] == [
+        "pods arrive one a second and none departs"
+    ]
 
 
 def test_a_seed_without_an_order_is_told_which_have_one(tmp_path: Path):
