@@ -182,7 +182,7 @@ class Division:
         for head, members in self._tree.families.items():  # The outermost first.
             claims = [self._claim(member, own) for member in members]
             amount = capacity if head is None else given[head]
-            if capacity is None or amount is None:
+            if amount is None:  # Only at the top; what a queue has got is a number.
                 given |= {claim.name: claim.cap for claim in claims}
             else:
                 given |= water_fill(claims, amount)

@@ -52,7 +52,8 @@ def _entries(file: str, text: str) -> Iterator[tuple[int, object]]:
     decoder = json.JSONDecoder()
     at, line = _after_space(text, 0), 1
     if not text.startswith("[", at):
-        raise TraceError(file, "a list of jobs", "Is it the cluster_job_log?", 1)
+        hint = "Name the cluster_job_log or its folder."
+        raise TraceError(file, "a JSON list of jobs is wanted here", hint, 1)
     begun, at = 0, _after_space(text, at + 1)
     first = True
     while not (first and text.startswith("]", at)):

@@ -56,6 +56,20 @@ def test_a_limit_of_a_parent_holds_for_all_below_it():
     assert gpus(story) == {"science": 3, "web": 2, "physics": 3}
 
 
+def test_a_limit_of_a_parent_holds_where_the_cluster_itself_has_none():
+    """CPU of nodes that do not say how much they have."""
+    story = Scenario().node("n1", gpus=8).queue("science", cpu_limit=4)
+    story.queue("physics", parent="science")
+    story.job("p", queue="physics", replicas=2, gpus=1, cpu=3)
+
+    table = entitlements(story.problem())
+
+    assert {name: of["cpu_milli"] for name, of in table.items()} == {
+        "science": 4000,
+        "physics": 4000,
+    }
+
+
 def test_the_work_of_a_parent_itself_competes_with_those_below_it():
     story = Scenario().node("n1", gpus=6).queue("science").queue("physics", parent="science")
     story.job("own", replicas=6, gpus=1, queue="science", gang=False)

@@ -267,8 +267,11 @@ def test_entries_of_the_log_that_cannot_be_used_are_rejected_with_their_line():
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        ("", ":1: a list of jobs. Is it the cluster_job_log?"),
-        ('{"status": "Pass"}', ":1: a list of jobs. Is it the cluster_job_log?"),
+        ("", ":1: a JSON list of jobs is wanted here. Name the cluster_job_log or its folder."),
+        (
+            '{"status": "Pass"}',
+            ":1: a JSON list of jobs is wanted here. Name the cluster_job_log or its folder.",
+        ),
         ('[\n{"status": "Pass"},\n{"sta', ":3: not JSON from here on. Is the file cut off?"),
         ('[\n{"status": "Pass"}', ":2: the list of jobs has no end. Is the file cut off?"),
         ("[" * 100_000, ":1: not JSON from here on. Is the file cut off?"),
