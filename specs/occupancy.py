@@ -296,14 +296,11 @@ def _running_job(
     return RunningJob(
         name=entry.job,
         replicas=tuple(
-            RunningReplica(
-                node=claim.node.name,
-                gpus=held,
-                share_milli=(claim.milli_on(held[0]) or GPU_MILLI) if held else GPU_MILLI,
-                cpu_milli=claim.shape.cpu_milli,
-                memory_mib=claim.shape.memory_mib,
-                share_group=claim.shape.share_group,
-                compute_milli=claim.shape.compute_milli,
+            RunningReplica.seated(
+                claim.shape,
+                claim.node.name,
+                held,
+                (claim.milli_on(held[0]) or GPU_MILLI) if held else GPU_MILLI,
             )
             for claim, held in zip(claims, gpus, strict=True)
         ),
