@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from solver.fair_share import held_by_queue
@@ -17,17 +17,17 @@ from solver.workload import Job, ResourceName, RunningJob
 def candidates(problem: Problem, plan: Plan) -> tuple[RunningJob, ...]:
     """Running jobs that a better plan than this one might stop or move.
 
-    They must be allowed to stop or to move, and somebody for whom they could give way must be
-    without all it wants under `plan`, which leaves running work alone. If nobody is, no plan is
-    better by displacing anything: it would only cost.
+    They must be allowed to stop or to move, and something that could start must be a reason for
+    them to give way. Who gives the reason need not be who gains: a job that has all it wants may
+    make way by what it takes instead. But if nobody is without all it wants under `plan`, which
+    leaves running work alone, no plan is better by displacing anything: it would only cost.
     """
     if "preemption_cost" not in problem.objectives or not problem.preempt_for:
         return ()
-    hungry = [job for job in problem.pending if not _satisfied(job, plan)]
-    hungry = _could_start(problem, hungry)
-    if not hungry:
+    able = _could_start(problem, problem.pending)
+    if all(_satisfied(job, plan) for job in able):
         return ()
-    rules = [REASONS[reason](problem, hungry) for reason in problem.preempt_for]
+    rules = [REASONS[reason](problem, able) for reason in problem.preempt_for]
     return tuple(
         job
         for job in problem.running
@@ -37,7 +37,7 @@ def candidates(problem: Problem, plan: Plan) -> tuple[RunningJob, ...]:
     )
 
 
-def _could_start(problem: Problem, jobs: list[Job]) -> list[Job]:
+def _could_start(problem: Problem, jobs: Sequence[Job]) -> list[Job]:
     """The jobs that would find room if all that may give way did."""
     if not jobs or not problem.running:
         return []
@@ -59,19 +59,19 @@ def _satisfied(job: Job, plan: Plan) -> bool:
 Rule = Callable[[RunningJob], bool]
 
 
-def _by_priority(_: Problem, hungry: list[Job]) -> Rule:
-    highest = max(job.priority for job in hungry)
+def _by_priority(_: Problem, able: list[Job]) -> Rule:
+    highest = max(job.priority for job in able)
     return lambda running: running.priority < highest
 
 
-def _by_guarantee(problem: Problem, hungry: list[Job]) -> Rule:
+def _by_guarantee(problem: Problem, able: list[Job]) -> Rule:
     """Work outside of those with a job with which they would stay within their quota."""
     # What may be stopped itself does not count: its queue may lose it to somebody else.
     lasting = [job for job in problem.running if not job.preemption.allowed]
     used = held_by_queue(problem.queues, lasting)
     claimants = {
         member.name
-        for job in hungry
+        for job in able
         for member in problem.queue_tree.path[job.queue]
         if member.quota
         and all(
@@ -79,19 +79,17 @@ def _by_guarantee(problem: Problem, hungry: list[Job]) -> Rule:
             for resource, most in member.quota.items()
         )
     }
-    return _parted(problem, hungry, lambda mine, _: mine.name in claimants)
+    return _parted(problem, able, lambda mine, _: mine.name in claimants)
 
 
-def _by_fair_share(problem: Problem, hungry: list[Job]) -> Rule:
+def _by_fair_share(problem: Problem, able: list[Job]) -> Rule:
     """Work of those whose priority is no higher than that of a peer that wants something."""
-    return _parted(problem, hungry, lambda mine, other: mine.priority >= other.priority)
+    return _parted(problem, able, lambda mine, other: mine.priority >= other.priority)
 
 
-def _parted(
-    problem: Problem, hungry: list[Job], may_take: Callable[[Member, Member], bool]
-) -> Rule:
-    """Work from which a hungry queue may take, by where the two queues part in the tree."""
-    wants = {job.queue for job in hungry}
+def _parted(problem: Problem, able: list[Job], may_take: Callable[[Member, Member], bool]) -> Rule:
+    """Work from which one of their queues may take, by where the two queues part in the tree."""
+    wants = {job.queue for job in able}
     victims = {
         queue.name
         for queue in problem.queues

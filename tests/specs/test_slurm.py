@@ -271,14 +271,50 @@ def test_damage_of_a_node_list_is_told(text, said):
     [
         ("{", "no JSON"),
         ('{"jobs": [{"job_state": 5}]}', "job_state"),
-        ('{"jobs": [{"job_state": ["PENDING"], "node_count": 1000001}]}', "node_count.*at most"),
-        ('{"jobs": [{"job_state": ["PENDING"], "tres_req_str": "cpu=x"}]}', "not a quantity"),
-        ('{"jobs": [{"job_state": ["RUNNING"], "nodes": "n["}]}', "brackets"),
+        ('{"jobs": [{"job_state": ["PENDING"], "job_id": null}]}', "a job has an id"),
+        (
+            '{"jobs": [{"job_state": ["PENDING"], "job_id": 7}, '
+            '{"job_state": ["RUNNING"], "job_id": 7}]}',
+            r"jobs\[1\].job_id.*used twice",
+        ),
+        (
+            '{"jobs": [{"job_id": 7, "job_state": ["PENDING"], "node_count": 1000001}]}',
+            "node_count.*at most",
+        ),
+        (
+            '{"jobs": [{"job_id": 7, "job_state": ["PENDING"], "tres_req_str": "cpu=x"}]}',
+            "not a quantity",
+        ),
+        ('{"jobs": [{"job_id": 7, "job_state": ["RUNNING"], "nodes": "n["}]}', "brackets"),
     ],
 )
 def test_damage_of_a_job_list_is_told(text, said):
     with pytest.raises(SpecErrors, match=said):
         read_jobs(text, "f")
+
+
+def test_what_two_running_jobs_hold_of_one_node_is_held_once():
+    """GPUs with shards, oversubscribed CPUs, lists of two moments: in a spec one holds it."""
+    nodes = read_nodes("NodeName=n CPUTot=8 RealMemory=1000 Gres=gpu:4 State=IDLE", "nodes")
+    common = {"job_state": ["RUNNING"], "nodes": "n", "node_count": 1}
+    entries = [
+        {"job_id": 1, **common, "tres_alloc_str": "cpu=6,gres/gpu=2"},
+        {"job_id": 2, **common, "gres_detail": ["gpu:2(IDX:0-1)"], "tres_alloc_str": "gres/gpu=2"},
+        {"job_id": 3, **common, "gres_detail": ["gpu:2(IDX:1-2)"], "tres_alloc_str": "cpu=6"},
+    ]
+    report = ImportReport()
+
+    lines = slurm_spec(nodes, read_jobs(json.dumps({"jobs": entries}), "jobs"), report)
+
+    problem = compile_spec(parse_spec("\n".join(lines))).problem
+    held = {job.name: job.replicas[0] for job in problem.running}
+    assert {name: replica.gpus for name, replica in held.items()} == {
+        "1": (3,),
+        "2": (0, 1),
+        "3": (2,),
+    }
+    assert sum(replica.cpu_milli for replica in held.values()) == 8000
+    assert any("hold no more of a node than it has left" in line for line in report.lines())
 
 
 @settings(max_examples=100)

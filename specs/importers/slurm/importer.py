@@ -7,7 +7,7 @@ from collections import defaultdict
 from math import ceil
 from typing import TYPE_CHECKING, Any
 
-from specs.importers.slurm.nodes import total
+from specs.importers.slurm.room import Room
 from specs.importers.slurm.topology import Places
 from specs.importers.writing import Amount, cores, flow, memory
 from specs.models.quantity import MILLI
@@ -44,13 +44,14 @@ class _Importer:
         self.nodes = {node.name: node for node in nodes}
         self.jobs, self.report, self.places = jobs, report, places
         self.marks: dict[str, set[str]] = {}
+        self.room = {node.name: Room.of(node) for node in nodes}
 
     def lines(self) -> Iterator[str]:
         self.report.read.add("nodes", count=len(self.nodes))
         self.report.read.add("jobs", count=len(self.jobs))
         for name in self.places.others:
             self.report.ignored.add("topologies that are not the default, or have no groups", name)
-        running = [entry for job in self.jobs if job.running for entry in self._running(job)]
+        running = self._all_running()
         waiting = sorted(
             (job for job in self.jobs if not job.running),
             key=lambda job: (-job.priority, job.submitted_s),
@@ -154,6 +155,13 @@ class _Importer:
             self.report.ignored.add(f"{remark}, of waiting jobs", job.id)
         return entry | self._allowed(job)
 
+    def _all_running(self) -> list[Entry]:
+        """Running jobs in their order; those that name their GPUs get them before the others."""
+        jobs = [job for job in self.jobs if job.running]
+        named_first = sorted(jobs, key=lambda job: not all(part.gpus for part in job.on))
+        entries = {id(job): tuple(self._running(job)) for job in named_first}
+        return [entry for job in jobs for entry in entries[id(job)]]
+
     def _running(self, job: SlurmJob) -> Iterator[Entry]:
         replicas = []
         for part in job.on:
@@ -170,15 +178,16 @@ class _Importer:
 
     def _replica(self, job: SlurmJob, part: OnNode) -> Entry:
         entry: Entry = {"node": part.name}
-        n_gpus = total(self.nodes[part.name].gpus)
-        if part.gpus and max(part.gpus) < n_gpus:
-            entry["gpus"] = part.gpus
-        elif part.count:
-            entry["gpus"] = min(part.count, n_gpus)
-            if part.count > n_gpus:
-                self.report.assumed.add("jobs hold no more GPUs than their node has", job.id)
-        entry["cpu"] = cores(ceil(part.cpus * MILLI))
-        entry["memory"] = memory(ceil(part.memory_mib))
+        held, is_whole = self.room[part.name].take(part)
+        if held.gpus:
+            entry["gpus"] = held.gpus
+        elif held.count:
+            entry["gpus"] = held.count
+        if not is_whole:
+            remark = "running jobs hold no more of a node than it has left beside the others"
+            self.report.assumed.add(remark, job.id)
+        entry["cpu"] = cores(ceil(held.cpus * MILLI))
+        entry["memory"] = memory(ceil(held.memory_mib))
         return entry
 
     def _pending(self, job: SlurmJob) -> Entry | None:

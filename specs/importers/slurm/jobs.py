@@ -83,7 +83,8 @@ def read_jobs(text: str, file: str) -> tuple[SlurmJob, ...]:
     Raises
     ------
     SpecErrors
-        The text is no JSON, or fields have the wrong type; all jobs at fault at once.
+        The text is no JSON, fields have the wrong type, or a job has no id or that of another;
+        all jobs at fault at once.
     """
     try:
         document = json.loads(text)
@@ -92,7 +93,7 @@ def read_jobs(text: str, file: str) -> tuple[SlurmJob, ...]:
         hint = "Write it with: squeue --json"
         raise SpecErrors([SpecFault(file=file, line=line, rule="no JSON", hint=hint)]) from error
     faults: list[SpecFault] = []
-    jobs: list[SlurmJob] = []
+    jobs: dict[str, SlurmJob] = {}
     try:
         top = Fields(document, Place(file, 1), "squeue")
         entries = list(top.maps("jobs"))
@@ -102,13 +103,14 @@ def read_jobs(text: str, file: str) -> tuple[SlurmJob, ...]:
     for entry in entries:
         try:
             job = _job(entry, now)
+            if job is not None and jobs.setdefault(job.id, job) is not job:
+                hint = "List the jobs of one cluster, once"
+                raise entry.fault("job_id", "the id of a job is used twice", job.id, hint)
         except ObjectFault as error:
             faults.append(error.fault)
-        else:
-            jobs += [job] if job is not None else []
     if faults:
         raise SpecErrors(faults[:100])
-    return tuple(jobs)
+    return tuple(jobs.values())
 
 
 def _job(entry: Fields, now: int | None) -> SlurmJob | None:
@@ -117,9 +119,11 @@ def _job(entry: Fields, now: int | None) -> SlurmJob | None:
     running = bool(states & RUNNING)
     if not running and "PENDING" not in states:
         return None
-    number = str(_number(entry, "job_id") or 0)
+    number = _number(entry, "job_id")
+    if not number:
+        raise entry.fault("job_id", "a job has an id, from 1", entry.data.get("job_id"))
     array, task = _number(entry, "array_job_id"), _number(entry, "array_task_id")
-    job_id = f"{array}_{task}" if array and task is not None else number
+    job_id = f"{array}_{task}" if array and task is not None else str(number)
     nodes = _parts(entry, "node_count")
     tres = _tres(entry, "tres_alloc_str" if running else "tres_req_str")
     per, replicas, gpus, types = _gpus(entry, nodes, tres)

@@ -83,6 +83,20 @@ def test_what_pools_decide_is_the_best_of_all_plans(problem):
     assert Ruler(problem).measure(result.plan) == best
 
 
+def test_who_gives_the_reason_to_make_way_need_not_be_who_gains():
+    """bee gains from its own queue's limit, where only ant's fair share is a reason for that."""
+    story = Scenario().queue("red").queue("green", limit=1)
+    story.node("n1", gpus=8).running("old", "n1", [0], queue="green")
+    story.job("ant", gpus=1, queue="red", priority=10)
+    story.job("bee", gpus=1, queue="green", priority=10)
+    problem = replace(story.problem(), preempt_for=("fair_share",))
+
+    result = solve(problem, OPTIONS)
+
+    assert [eviction.job for eviction in result.evictions] == ["old"]
+    assert Ruler(problem).measure(result.plan) == best_values(problem)
+
+
 def test_a_gang_of_whole_nodes_needs_as_many_nodes_emptied():
     story = Scenario()
     for number in range(4):
