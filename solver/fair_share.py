@@ -9,7 +9,7 @@ from fractions import Fraction
 from solver.cluster import GPU_MILLI
 from solver.problem import Problem
 from solver.queues import Member, QueueTree
-from solver.workload import RESOURCES, Queue, ResourceName, RunningJob
+from solver.workload import RESOURCES, ResourceName, RunningJob
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,14 +93,15 @@ def _divide(
 
 
 def held_by_queue(
-    queues: Iterable[Queue], running: Iterable[RunningJob]
+    problem: Problem, running: Iterable[RunningJob]
 ) -> dict[str, dict[ResourceName, int]]:
-    """What the running work of each queue holds, by resource."""
+    """What running work holds, by queue and resource."""
     used: dict[str, dict[ResourceName, int]] = {
-        queue.name: dict.fromkeys(RESOURCES, 0) for queue in queues
+        queue.name: dict.fromkeys(RESOURCES, 0) for queue in problem.queues
     }
     for job in running:
         mine = used[job.queue]
+        mine["gpu_milli"] += problem.instances_milli.get(job.name, 0)
         for replica in job.replicas:
             mine["gpu_milli"] += replica.gpu_milli
             mine["cpu_milli"] += replica.cpu_milli
@@ -110,7 +111,7 @@ def held_by_queue(
 
 def demand(problem: Problem) -> dict[str, dict[ResourceName, int]]:
     """What each queue runs, waits for and could grow by, unless the queue states its own demand."""
-    wanted = held_by_queue(problem.queues, problem.running)
+    wanted = held_by_queue(problem, problem.running)
     for running in problem.running:
         for resource, amount in _growth(problem, running).items():
             wanted[running.queue][resource] += amount

@@ -22,7 +22,7 @@ class Ledger:
 
     def __init__(self, problem: Problem) -> None:
         self._problem = problem
-        self._used = held_by_queue(problem.queues, problem.running)
+        self._used = held_by_queue(problem, problem.running)
         self._limited = {
             queue.name: [q for q in _ancestry(problem, queue) if q.limit]
             for queue in problem.queues

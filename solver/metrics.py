@@ -37,7 +37,7 @@ def usage(problem: Problem, plan: Plan, *, from_priority: int | None = None) -> 
     """
     left = standing(problem, plan)
     running = [j for j in left if from_priority is None or j.priority >= from_priority]
-    used = held_by_queue(problem.queues, running)
+    used = held_by_queue(problem, running)
     for key, count in plan.started.items():
         job = problem.job_by_name[key.job]
         if from_priority is None or job.priority >= from_priority:

@@ -190,6 +190,18 @@ class Problem:
         return any(role.shape.slices for _, role in self.roles())
 
     @cached_property
+    def instances_milli(self) -> Mapping[str, int]:
+        """What the MIG instances that a job uses count for, in thousandths of GPUs, by job."""
+        found: Counter[str] = Counter()
+        for node in self.nodes:
+            for made in node.instances:
+                table = node.mig_tables[made.gpu]
+                if made.used_by and table is not None:
+                    size = table.by_name[made.instance.profile].size
+                    found[made.used_by] += size * GPU_MILLI // table.slots
+        return found
+
+    @cached_property
     def may_recut(self) -> bool:
         """Whether a plan could change the MIG geometry of any GPU."""
         return self.has_slices or any(node.switchable_gpus for node in self.nodes)
@@ -230,8 +242,9 @@ class Problem:
         }
 
     def _capacity_gpus(self, node: Node) -> int:
-        """GPUs that can be given away; those cut into instances only where slices are asked for."""
-        cut = len(node.mig_gpus - node.unhealthy_gpus) if self.has_slices else 0
+        """GPUs to give away; those cut into instances only where somebody wants or holds some."""
+        slices = self.has_slices or bool(self.instances_milli)
+        cut = len(node.mig_gpus - node.unhealthy_gpus) if slices else 0
         return len(node.usable_gpus) + cut
 
     @cached_property

@@ -35,5 +35,5 @@ def held_usage(
     """What running work of some queues holds of a resource."""
     problem = variables.problem
     running = [j for j in problem.running if from_priority is None or j.priority >= from_priority]
-    held = held_by_queue(problem.queues, running)
+    held = held_by_queue(problem, running)
     return sum(held[queue][resource] for queue in queues)

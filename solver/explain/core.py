@@ -204,7 +204,7 @@ class _Model:
             self._only_if(["spread"], sum(counts) <= self._job.spread.max_per)
 
     def _limit_queues(self) -> None:
-        used = held_by_queue(self._question.queues, self._question.running)
+        used = held_by_queue(self._question, self._question.running)
         for queue in self._question.queues:
             members = subtree(self._question.queues, queue.name)
             if self._job.queue not in members:

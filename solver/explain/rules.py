@@ -71,7 +71,7 @@ def _of_nodes(mend: Callable[[Node], Node]) -> Change:
 
 def emptied(question: Problem) -> Problem:
     """The question with nothing running; what queues hold still counts on their limits."""
-    used = held_by_queue(question.queues, question.running)
+    used = held_by_queue(question, question.running)
     queues = [
         replace(
             queue,

@@ -72,7 +72,7 @@ _Use = dict[str, Counter[ResourceName]]
 def _use_of_queues(problem: Problem, placed: Placed) -> _Use:
     used: _Use = {queue.name: Counter() for queue in problem.queues}
     for job in problem.running:
-        used[job.queue].update(left_of(job, placed))
+        used[job.queue].update(left_of(problem, job, placed))
     for start in placed.starts:
         for resource in RESOURCES:
             used[start.job.queue][resource] += problem.amount(start.shape, resource)

@@ -20,7 +20,7 @@ def check_queue_limits(problem: Problem, placed: Placed) -> Iterator[Violation]:
     new: Counter[tuple[str, ResourceName]] = Counter()
     for job in problem.running:
         for queue in ancestry(problem, job.queue):
-            for resource, amount in left_of(job, placed).items():
+            for resource, amount in left_of(problem, job, placed).items():
                 running[queue, resource] += amount
     for start in placed.starts:
         for queue in ancestry(problem, start.job.queue):

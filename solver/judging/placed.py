@@ -117,10 +117,11 @@ def role_path(job: str, role: str) -> str:
     return f"{job}/{role}"
 
 
-def left_of(job: RunningJob, placed: Placed) -> Counter[ResourceName]:
+def left_of(problem: Problem, job: RunningJob, placed: Placed) -> Counter[ResourceName]:
     """What a running job holds once the plan has evicted and moved."""
     gone = {n for e in placed.plan.evictions if e.job == job.name for n in e.replicas}
     left: Counter[ResourceName] = Counter()
+    left["gpu_milli"] = problem.instances_milli.get(job.name, 0)
     for number, replica in enumerate(job.replicas):
         if number not in gone:
             left["gpu_milli"] += replica.share_milli * len(replica.gpus)

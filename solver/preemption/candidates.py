@@ -68,7 +68,7 @@ def _by_guarantee(problem: Problem, able: list[Job]) -> Rule:
     """Work outside of those with a job with which they would stay within their quota."""
     # What may be stopped itself does not count: its queue may lose it to somebody else.
     lasting = [job for job in problem.running if not job.preemption.allowed]
-    used = held_by_queue(problem.queues, lasting)
+    used = held_by_queue(problem, lasting)
     claimants = {
         member.name
         for job in able

@@ -1,12 +1,15 @@
 """verify and slices: each rule broken alone."""
 
+from dataclasses import replace
+
 import pytest
 
+from solver.api import solve
 from solver.cluster import GPU_MILLI, MigInstance, Node
 from solver.problem import Problem
 from solver.solution import PlacedInstance, Placement, Plan
 from solver.verify import Rule, verify
-from solver.workload import Job, Role, RunningJob, RunningReplica, Shape, Slice
+from solver.workload import Job, Queue, Role, RunningJob, RunningReplica, Shape, Slice
 from tests.scenario import machine
 from topology.mig.layouts import Instance
 
@@ -57,6 +60,25 @@ def test_a_slice_in_a_wrong_place_is_found(placements, text):
     found = said(problem(), *placements)
 
     assert any(rule is Rule.MIG and text in line for rule, line in found), found
+
+
+def test_instances_in_use_count_on_the_limit_of_their_queue():
+    """`chat` holds 3g.40gb, half a GPU; a 2g.20gb is a quarter."""
+    chat = RunningJob(
+        name="chat", queue="q", replicas=(RunningReplica(node="n"),), shapes=(Shape(),)
+    )
+    for limit, breaches, starts in ((1000, [], 2), (750, [Rule.QUEUE_LIMIT], 1)):
+        question = problem()
+        question = replace(
+            question,
+            running=(chat,),
+            queues=(Queue(name="q", limit={"gpu_milli": limit}),),
+            jobs=tuple(replace(job, queue="q") for job in question.jobs),
+        )
+        both = Plan.of([at("a", 1, 0), at("b", 1, 2)])
+
+        assert [violation.rule for violation in verify(question, both)] == breaches
+        assert len(solve(question).plan.placements) == starts
 
 
 def test_one_gpu_has_media_engines_for_one_instance():

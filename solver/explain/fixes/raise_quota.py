@@ -19,7 +19,7 @@ Limits = Mapping[str, Mapping[ResourceName, int]]
 def raise_quota(case: Case) -> Iterator[Change]:
     """The lowest limits under which the job may start."""
     question = case.claim
-    used = held_by_queue(question.queues, question.running)
+    used = held_by_queue(question, question.running)
     raised: dict[str, dict[ResourceName, int]] = {}
     told: list[str] = []
     for queue in question.queues:
