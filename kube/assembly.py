@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
     from kube.records import Group, GroupKey, Pod, Template
     from kube.snapshot import Snapshot
+    from kube.tenancy import Tenancy
 
 SYSTEM_PRIORITIES = {
     "system-node-critical": 2_000_001_000,
@@ -28,8 +29,9 @@ REST = "rest"
 class Assembly:
     """Jobs out of a snapshot; what is assumed and left out goes into its report."""
 
-    def __init__(self, snapshot: Snapshot) -> None:
+    def __init__(self, snapshot: Snapshot, tenancy: Tenancy) -> None:
         self._snapshot = snapshot
+        self._tenancy = tenancy
         self._report = snapshot.report
         self._names: set[str] = set()
         # A Workload (or another Group) speaks for the pods of the object that it stands for.
@@ -73,10 +75,11 @@ class Assembly:
             queue=above.queue or own.queue,
         )
 
-    def _queue(self, group: Group | None, pods: Sequence[Pod], namespace: str) -> str:
+    @staticmethod
+    def _named(group: Group | None, pods: Sequence[Pod] = ()) -> str:
+        """The queue that a job names, as it names it."""
         named = group.queue if group is not None else ""
-        named = named or next((pod.queue for pod in pods if pod.queue), "")
-        return self._snapshot.local_queues.get((namespace, named), named)
+        return named or next((pod.queue for pod in pods if pod.queue), "")
 
     def _priority(self, template: Template, group: Group | None = None) -> int:
         values = {**SYSTEM_PRIORITIES, **self._snapshot.priority_classes}
@@ -108,7 +111,7 @@ class Assembly:
             tasks=tuple(replace(task, least=least or task.count) for task in tasks)
             if single
             else tuple(tasks),
-            queue=self._queue(says, pods, key.namespace),
+            queue=self._tenancy.of_work(key.namespace, self._named(says, pods)),
             priority=min(self._priority(task.template, says) for task in tasks),
             gang=gang,
             created="",
@@ -136,8 +139,8 @@ class Assembly:
         if says is not None and says.key.kind == "Workload" and says.state == "held":
             self._report.ignored.add("pods of Workloads that are inactive or finished", name)
             return None
-        queue = self._queue(says, pods, key.namespace)
-        if self._held(queue, name):
+        named = self._named(says, pods)
+        if self._held(key.namespace, named, name):
             return None
         for pod in pods:
             for gate in pod.gates:
@@ -158,7 +161,7 @@ class Assembly:
             name=name,
             key=key,
             tasks=tuple(tasks),
-            queue=queue,
+            queue=self._tenancy.of_work(key.namespace, named),
             priority=max(self._priority(task.template, says) for task in tasks),
             gang=gang,
             created=min(pod.created for pod in pods),
@@ -194,12 +197,11 @@ class Assembly:
             for task in tasks
         ], True
 
-    def _held(self, queue: str, name: str) -> bool:
-        known = self._snapshot.queues.get(queue)
-        if known is None or not known.held:
-            return False
-        self._report.ignored.add(f"pending work of queue {queue}, which is stopped", name)
-        return True
+    def _held(self, namespace: str, named: str, name: str) -> bool:
+        why = self._tenancy.held(namespace, named)
+        if why:
+            self._report.ignored.add(why, name)
+        return bool(why)
 
     def _to_be_made(self, have_pods: set[GroupKey]) -> list[Work]:
         """Jobs that wait for a queue's decision before there is any pod."""
@@ -232,8 +234,8 @@ class Assembly:
             self._report.ignored.add(f"{group.key.kind} objects {what}", str(group.key))
             return None
         members = [member for member in group.members if member.count]
-        queue = self._queue(group, (), group.key.namespace)
-        if not members or self._held(queue, str(group.key)):
+        named, namespace = self._named(group), group.key.namespace
+        if not members or self._held(namespace, named, str(group.key)):
             return None
         if any(member.count > MAX_COUNT for member in members):
             self._report.ignored.add(f"jobs of more than {MAX_COUNT} pods", str(group.key))
@@ -252,12 +254,12 @@ class Assembly:
         independent = group.independent or (own is not None and own.independent)
         # Kueue admits a job whole, or down to the least it says, also where its pods could do
         # without each other.
-        gang = group.key.kind == "Workload" or not independent or bool(queue)
+        gang = group.key.kind == "Workload" or not independent or bool(named)
         return Work(
             name=self._name(about),
             key=about,
             tasks=tuple(distinct(tasks)),
-            queue=queue,
+            queue=self._tenancy.of_work(namespace, named),
             priority=max(self._priority(task.template, group) for task in tasks),
             gang=gang and not all(task.least == 0 for task in tasks),
             created=group.created,

@@ -11,6 +11,7 @@ from kube.device_counts import settle_claims
 from kube.holdings import Holdings
 from kube.node_entries import NodeEntries
 from kube.queue_entries import QueueEntries
+from kube.tenancy import Tenancy
 from kube.volumes import settle_volumes
 from kube.work_entries import WorkEntries
 from specs.importers.writing import flow
@@ -67,7 +68,8 @@ def import_cluster(snapshot: Snapshot, options: ImportOptions | None = None) -> 
     settle_claims(snapshot)
     settle_volumes(snapshot)
     cluster = Cluster(snapshot, options or ImportOptions())
-    placed, waiting = Assembly(snapshot).works()
+    tenancy = Tenancy(snapshot)
+    placed, waiting = Assembly(snapshot, tenancy).works()
     holdings = Holdings(cluster)
     holdings.hold(placed)
     holdings.lay_out()
@@ -76,7 +78,7 @@ def import_cluster(snapshot: Snapshot, options: ImportOptions | None = None) -> 
     entries = [work_entries.running(work) for work in running]
     answered = [(work, entry) for work in waiting if (entry := work_entries.pending(work))]
     pending = [work for work, _ in answered]
-    queues = QueueEntries(cluster).entries({work.queue for work in [*running, *pending]})
+    queues = QueueEntries(cluster, tenancy).entries({work.queue for work in [*running, *pending]})
     # Last, since only now it is known which labels are asked for.
     nodes = NodeEntries(cluster, holdings)
     sections: dict[str, list[Entry]] = {

@@ -6,6 +6,8 @@ from fractions import Fraction
 from math import floor, lcm
 from typing import TYPE_CHECKING, Any
 
+from kube.cohorts import Cohorts
+from kube.tenancy import DEFAULT, UNQUEUED
 from specs.importers.writing import cores, memory
 from specs.models.base import MAX_COUNT
 from specs.models.quantity import MIB, MILLI
@@ -15,6 +17,7 @@ if TYPE_CHECKING:
 
     from kube.cluster import Cluster
     from kube.records import Queue
+    from kube.tenancy import Tenancy
 
 Entry = dict[str, Any]
 MAX_WEIGHT = MAX_COUNT
@@ -23,50 +26,82 @@ MAX_WEIGHT = MAX_COUNT
 class QueueEntries:
     """Queues as the spec has them."""
 
-    def __init__(self, cluster: Cluster) -> None:
-        self.cluster = cluster
+    def __init__(self, cluster: Cluster, tenancy: Tenancy) -> None:
+        self.cluster, self.tenancy = cluster, tenancy
+        queues = tenancy.queues
+        self._kueue = {k: q for k, q in queues.items() if k.kind in ("ClusterQueue", "Cohort")}
+        self._cohorts = Cohorts(self._kueue)
 
     def entries(self, named: set[str]) -> list[Entry]:
         """The queues there are and those that work names; none where nobody speaks of queues."""
-        known = dict(self.cluster.snapshot.queues)
+        known = self.tenancy.queues
         if not known and named <= {""}:
             return []
-        wanted: dict[str, None] = dict.fromkeys(known)
-        for queue in known.values():
-            if queue.parent and queue.parent not in known:
-                wanted[queue.parent] = None
-        for name in sorted(named - {""} - known.keys()):
-            wanted[name] = None
-            self.cluster.report.assumed.add("queues that are only named: no quota, no limit", name)
-        if "" in named:
-            wanted.setdefault("default", None)
         unit = lcm(*(q.weight.denominator for q in known.values() if q.weight is not None), 1)
-        if unit > MILLI:
-            unit = MILLI
-        return [self._queue(name, known.get(name), unit) for name in wanted]
+        unit = min(unit, MILLI)
+        entries = [self._queue(queue, unit) for queue in known.values()]
+        there = set(self.tenancy.names.values())
+        for name in sorted(named - there - {""}):
+            entries.append(_unknown(name, unit))
+            if name == UNQUEUED:
+                remark = "work that names no queue is in one of its own"
+            else:
+                remark = "queues that are only named: no quota, no limit"
+            self.cluster.report.assumed.add(remark, name)
+        if "" in named:
+            entries.append(_unknown(DEFAULT, unit))
+        return entries
 
-    def _queue(self, name: str, queue: Queue | None, unit: int) -> Entry:
+    def _queue(self, queue: Queue, unit: int) -> Entry:
+        name = self.tenancy.names[queue.key]
         entry: Entry = {"name": name}
-        if queue is None:
-            return entry | ({"weight": unit} if unit > 1 else {})
         for remark in queue.remarks:
             self.cluster.report.ignored.add(remark, name)
-        parent = queue.parent
-        if parent and parent != name:
-            entry["parent"] = parent
+        if queue.parent is not None:
+            entry["parent"] = self.tenancy.names[queue.parent]
         if queue.priority:
             entry["priority"] = queue.priority
         weight = Fraction(1) if queue.weight is None else queue.weight
         scaled = min(round(weight * unit), MAX_WEIGHT)
         if scaled != 1:
             entry["weight"] = scaled
-        for key, amounts in (("quota", queue.quota), ("limit", queue.limit)):
+        if queue.key in self._kueue:
+            quota, limit = self._of_kueue(queue)
+        else:
+            quota, limit = queue.quota, queue.limit
+        for key, amounts in (("quota", quota), ("limit", limit)):
             if table := self._quota(amounts):
                 entry[key] = table
             for resource in amounts:
                 if not self._counts(resource):
                     self.cluster.report.ignored.add(f"queue amounts of {resource}", name)
         return entry
+
+    def _of_kueue(self, queue: Queue) -> tuple[Mapping[str, Fraction], Mapping[str, Fraction]]:
+        """Quota and limit of a queue of Kueue: those that its parent does not imply."""
+        own = {resource: amount for resource, amount in queue.quota.items() if amount}
+        if queue.key.kind == "Cohort":
+            total = self._cohorts.quota(queue.key)
+            own = {resource: total[resource] for resource in own}
+        limits = self._cohorts.limits
+        above = limits[queue.parent] if queue.parent is not None else {}
+        limit = {
+            resource: amount
+            for resource, amount in limits[queue.key].items()
+            if resource not in above or amount < above[resource]
+        }
+        if queue.key.kind != "ClusterQueue":
+            return own, limit
+        # What a ClusterQueue does not cover it admits nothing of.
+        covered = {resource for _, resource in queue.flavors}
+        gpus = {r for r in covered if self.cluster.devices.is_gpu(r)}
+        closed = {r for r in ("cpu", "memory") if r not in covered} | (set() if gpus else {"gpu"})
+        for resource in sorted(closed):
+            limit[resource] = Fraction(0)
+            words = "GPUs" if resource == "gpu" else resource
+            remark = f"ClusterQueues that do not cover {words} admit no work that asks for it"
+            self.cluster.report.assumed.add(remark, self.tenancy.names[queue.key])
+        return own, limit
 
     def _counts(self, resource: str) -> bool:
         plain = resource.removeprefix("requests.")
@@ -87,3 +122,8 @@ class QueueEntries:
         if "memory" in amounts:
             table["memory"] = memory(floor(amounts["memory"] / MIB))
         return table
+
+
+def _unknown(name: str, unit: int) -> Entry:
+    """A queue that nothing is known of but its name."""
+    return {"name": name} | ({"weight": unit} if unit > 1 else {})

@@ -5,36 +5,53 @@ from __future__ import annotations
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
-from kube.records import Queue
+from kube.records import LocalQueue, Nominal, Queue, QueueKey
 
 if TYPE_CHECKING:
-    from kube.requests import Amounts
+    from collections.abc import Iterator, Mapping
+
     from specs.importers.fields import Fields
 
 MEGABYTE = 10**6
-LENDING = "lending limits of ClusterQueues: what they do not use is lent whole"
-PREEMPTION = "preemption rules of ClusterQueues: preempt_for of the spec holds instead"
+STOPPED = "which is stopped"
+CLOSED = "which is open to no namespace (no namespaceSelector)"
+FINER = {
+    "preemption": "preemption rules of ClusterQueues: preempt_for of the spec holds instead",
+    "admissionChecks": "admission checks of ClusterQueues: taken as passed",
+    "admissionChecksStrategy": "admission checks of ClusterQueues: taken as passed",
+    "flavorFungibility": "flavorFungibility of ClusterQueues: which flavor is tried first",
+    "admissionScope": "admissionScope of ClusterQueues: past use moves no order",
+}
+"""Fields of ClusterQueues that say more than a spec can, and the remark about each."""
+STRICT = "StrictFIFO of ClusterQueues: later work may start before earlier work that waits"
+NAMESPACES = "namespaceSelectors of ClusterQueues: labels of namespaces are not in the input"
+FLAVORS = "flavors of queues count together: where one is used up, another one goes on"
+LENDING = "lending limits hold for each borrower alone, not for several together"
 
 
 def cluster_queue(name: str, obj: Fields) -> Queue:
-    """A ClusterQueue of Kueue: nominal quota, and with borrowing limits what it may use at most."""
+    """A ClusterQueue of Kueue."""
     spec = obj.map("spec")
-    cohort = spec.text("cohortName") or spec.text("cohort")
-    quota, limit = _groups(spec, borrows=bool(cohort))
-    lends = any(
-        resource.has("lendingLimit")
-        for group in spec.maps("resourceGroups")
-        for flavor in group.maps("flavors")
-        for resource in flavor.maps("resources")
-    )
+    cohort_name = spec.text("cohortName") or spec.text("cohort")
+    held = STOPPED if spec.text("stopPolicy", "None") != "None" else ""
+    if not spec.has("namespaceSelector"):
+        # As the API has it: null selects nothing, an empty selector everything.
+        held = held or CLOSED
+    flavors = _flavors(spec)
+    remarks = [FINER["preemption"]]
+    remarks += [remark for key, remark in FINER.items() if spec.has(key)]
+    if spec.text("queueingStrategy") == "StrictFIFO":
+        remarks.append(STRICT)
+    if spec.map("namespaceSelector"):
+        remarks.append(NAMESPACES)
     return Queue(
-        name=name,
-        parent=cohort,
+        key=QueueKey("ClusterQueue", name),
+        parent=QueueKey("Cohort", cohort_name) if cohort_name else None,
         weight=_weight(spec),
-        quota=quota,
-        limit=limit,
-        held=spec.text("stopPolicy", "None") != "None",
-        remarks=(PREEMPTION, LENDING) if lends else (PREEMPTION,),
+        quota=_nominal(flavors),
+        flavors=flavors,
+        held=held,
+        remarks=tuple(dict.fromkeys([*remarks, *_remarks(flavors)])),
     )
 
 
@@ -42,25 +59,47 @@ def cohort(name: str, obj: Fields) -> Queue:
     """A Cohort of Kueue: a queue of queues."""
     spec = obj.map("spec")
     parent = spec.text("parentName") or spec.text("parent")
-    quota, limit = _groups(spec, borrows=True)
-    return Queue(name=name, parent=parent, weight=_weight(spec), quota=quota, limit=limit)
+    flavors = _flavors(spec)
+    return Queue(
+        key=QueueKey("Cohort", name),
+        parent=QueueKey("Cohort", parent) if parent else None,
+        weight=_weight(spec),
+        quota=_nominal(flavors),
+        flavors=flavors,
+        remarks=tuple(_remarks(flavors)),
+    )
 
 
-def _groups(spec: Fields, *, borrows: bool) -> tuple[Amounts, Amounts]:
-    """Quota and limit, summed over flavors."""
+def _flavors(spec: Fields) -> dict[tuple[str, str], Nominal]:
+    """What there is of each flavor and resource."""
+    return {
+        (flavor.text("name"), resource.text("name")): Nominal(
+            max(Fraction(0), resource.amount("nominalQuota")),
+            *(
+                max(Fraction(0), resource.amount(key)) if resource.has(key) else None
+                for key in ("borrowingLimit", "lendingLimit")
+            ),
+        )
+        for group in spec.maps("resourceGroups")
+        for flavor in group.maps("flavors")
+        for resource in flavor.maps("resources")
+    }
+
+
+def _nominal(flavors: Mapping[tuple[str, str], Nominal]) -> dict[str, Fraction]:
+    """The quota of each resource, over all flavors."""
     quota: dict[str, Fraction] = {}
-    extra: dict[str, Fraction | None] = {}
-    for group in spec.maps("resourceGroups"):
-        for flavor in group.maps("flavors"):
-            for resource in flavor.maps("resources"):
-                name = resource.text("name")
-                quota[name] = quota.get(name, Fraction(0)) + resource.amount("nominalQuota")
-                before = extra.get(name, Fraction(0))
-                bounded = resource.has("borrowingLimit") or not borrows
-                more = resource.amount("borrowingLimit") if borrows else Fraction(0)
-                extra[name] = before + more if bounded and before is not None else None
-    limit = {name: quota[name] + more for name, more in extra.items() if more is not None}
-    return quota, limit
+    for (_, resource), nominal in flavors.items():
+        quota[resource] = quota.get(resource, Fraction(0)) + nominal.quota
+    return quota
+
+
+def _remarks(flavors: Mapping[tuple[str, str], Nominal]) -> Iterator[str]:
+    resources = [resource for _, resource in flavors]
+    if len(resources) != len(set(resources)):
+        yield FLAVORS
+    if any(nominal.lending is not None for nominal in flavors.values()):
+        yield LENDING
 
 
 def _weight(spec: Fields) -> Fraction | None:
@@ -68,9 +107,11 @@ def _weight(spec: Fields) -> Fraction | None:
     return sharing.amount("weight") if sharing.has("weight") else None
 
 
-def local_queue(namespace: str, name: str, obj: Fields) -> tuple[tuple[str, str], str]:
-    """Namespace and name of a LocalQueue, and the ClusterQueue behind it."""
-    return (namespace, name), obj.map("spec").text("clusterQueue")
+def local_queue(namespace: str, name: str, obj: Fields) -> tuple[tuple[str, str], LocalQueue]:
+    """Namespace and name of a LocalQueue, and what is behind it."""
+    spec = obj.map("spec")
+    held = STOPPED if spec.text("stopPolicy", "None") != "None" else ""
+    return (namespace, name), LocalQueue(spec.text("clusterQueue"), held)
 
 
 def volcano_queue(name: str, obj: Fields) -> Queue:
@@ -79,13 +120,15 @@ def volcano_queue(name: str, obj: Fields) -> Queue:
     deserved = spec.amounts("deserved") or spec.map("guarantee").amounts("resource")
     limit = spec.amounts("capability")
     return Queue(
-        name=name,
-        parent=spec.text("parent") if spec.text("parent") != "root" else "",
+        key=QueueKey("Volcano", name),
+        parent=QueueKey("Volcano", spec.text("parent"))
+        if spec.text("parent") not in ("", "root")
+        else None,
         weight=Fraction(spec.whole("weight", 1, 0)),
         priority=spec.whole("priority", 0),
         quota={key: min(amount, limit.get(key, amount)) for key, amount in deserved.items()},
         limit=limit,
-        held=obj.map("status").text("state", "Open") != "Open",
+        held="" if obj.map("status").text("state", "Open") == "Open" else STOPPED,
     )
 
 
@@ -111,8 +154,8 @@ def kai_queue(name: str, obj: Fields) -> Queue:
         quota[resource] = min(quota.get(resource, Fraction(0)), amount)
     gpu = resources.map("gpu")
     return Queue(
-        name=name,
-        parent=spec.text("parentQueue"),
+        key=QueueKey("KAI", name),
+        parent=QueueKey("KAI", spec.text("parentQueue")) if spec.text("parentQueue") else None,
         weight=gpu.amount("overQuotaWeight") if gpu.has("overQuotaWeight") else None,
         priority=spec.whole("priority", 0),
         quota=quota,

@@ -176,15 +176,51 @@ class Group:
     ignored: tuple[str, ...] = ()
 
 
+class QueueKey(NamedTuple):
+    """A queue: the kind of object that it is, and its name. Kinds do not share their names."""
+
+    kind: str
+    name: str
+
+
+class Nominal(NamedTuple):
+    """What a queue of Kueue has of a resource in one flavor; None: without a limit."""
+
+    quota: Fraction
+    borrowing: Fraction | None = None
+    lending: Fraction | None = None
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Queue:
-    """A tenant's queue, in amounts by resource; and what of it a spec cannot say."""
+    """A tenant's queue.
 
-    name: str
-    parent: str = ""
+    Parameters
+    ----------
+    quota, limit
+        Amounts by resource.
+    flavors
+        Of Kueue's queues, whose limits follow from those around them: what there is of each
+        flavor and resource.
+    held
+        Why its pending work does not start; empty where it does.
+    remarks
+        What of it a spec cannot say.
+    """
+
+    key: QueueKey
+    parent: QueueKey | None = None
     weight: Fraction | None = None
     priority: int = 0
     quota: Mapping[str, Fraction] = field(default_factory=dict)
     limit: Mapping[str, Fraction] = field(default_factory=dict)
-    held: bool = False
+    flavors: Mapping[tuple[str, str], Nominal] = field(default_factory=dict)
+    held: str = ""
     remarks: tuple[str, ...] = ()
+
+
+class LocalQueue(NamedTuple):
+    """The ClusterQueue behind a LocalQueue of Kueue, and why its pending work does not start."""
+
+    cluster_queue: str
+    held: str = ""

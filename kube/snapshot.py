@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
 
     from kube.reading import Found
-    from kube.records import Group, GroupKey, Node, Pod, Queue
+    from kube.records import Group, GroupKey, LocalQueue, Node, Pod, Queue, QueueKey
 
 MAX_FAULTS = 100
 """Faults that are told; a file that has more is not what it should be."""
@@ -61,7 +61,7 @@ class Snapshot:
     Parameters
     ----------
     local_queues
-        Namespace and name of a LocalQueue to its ClusterQueue.
+        LocalQueues by namespace and name.
     priority_classes
         Value of each class; that of the name ``""`` is the default.
     topology_keys
@@ -75,8 +75,8 @@ class Snapshot:
     nodes: dict[str, Node] = field(default_factory=dict)
     pods: dict[tuple[str, str], Pod] = field(default_factory=dict)
     groups: dict[GroupKey, Group] = field(default_factory=dict)
-    queues: dict[str, Queue] = field(default_factory=dict)
-    local_queues: dict[tuple[str, str], str] = field(default_factory=dict)
+    queues: dict[QueueKey, Queue] = field(default_factory=dict)
+    local_queues: dict[tuple[str, str], LocalQueue] = field(default_factory=dict)
     priority_classes: dict[str, int] = field(default_factory=dict)
     topology_keys: list[str] = field(default_factory=list)
     device_claims: Claims = field(default_factory=Claims)
@@ -158,10 +158,11 @@ class Snapshot:
         elif kind == ("", "PersistentVolumeClaim"):
             self.volumes.bound[namespace, name] = obj.map("spec").text("volumeName")
         elif kind in QUEUES:
-            self.queues[name] = QUEUES[kind](name, obj)
+            queue = QUEUES[kind](name, obj)
+            self.queues[queue.key] = queue
         elif kind == ("kueue.x-k8s.io", "LocalQueue"):
-            key, cluster = local_queue(namespace, name, obj)
-            self.local_queues[key] = cluster
+            key, local = local_queue(namespace, name, obj)
+            self.local_queues[key] = local
         elif kind == ("scheduling.k8s.io", "PriorityClass"):
             self.priority_classes[name] = obj.whole("value", 0)
             if obj.flag("globalDefault"):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from solver.api import solve
+from solver.options import SolveOptions
 from tests.kube.objects import GPU, gang, node, pod, read, thing
 
 
@@ -9,21 +11,67 @@ def cluster_queue(name, gpus, *, borrows=None, **spec):
     resources = [
         {"name": GPU, "nominalQuota": str(gpus)} | ({"borrowingLimit": borrows} if borrows else {}),
         {"name": "cpu", "nominalQuota": "100"},
+        {"name": "memory", "nominalQuota": "1Ti"},
     ]
-    groups = [
-        {"coveredResources": [GPU, "cpu"], "flavors": [{"name": "f", "resources": resources}]}
-    ]
-    return thing("ClusterQueue", "kueue.x-k8s.io/v1beta1", name, {"resourceGroups": groups, **spec})
+    return kueue("ClusterQueue", name, flavors={"f": resources}, namespaceSelector={}, **spec)
+
+
+def kueue(kind, name, *, flavors=None, **spec):
+    """A ClusterQueue or a Cohort; flavors have their resources."""
+    if flavors:
+        covered = [resource["name"] for resource in next(iter(flavors.values()))]
+        told = [{"name": name, "resources": resources} for name, resources in flavors.items()]
+        spec["resourceGroups"] = [{"coveredResources": covered, "flavors": told}]
+    return thing(kind, "kueue.x-k8s.io/v1beta2", name, spec)
+
+
+def gpus(amount, **limits):
+    return {"name": GPU, "nominalQuota": str(amount), **limits}
+
+
+def local_queue(name, of, **spec):
+    spec = {"clusterQueue": of, **spec}
+    return thing("LocalQueue", "kueue.x-k8s.io/v1beta2", name, spec, namespace="team")
+
+
+def workload(name, queue, *pod_sets, owner=("Job", "big"), conditions=(), **spec):
+    status = {"conditions": [{"type": one, "status": "True"} for one in conditions]}
+    spec = {"queueName": queue, "podSets": list(pod_sets), **spec}
+    return thing(
+        "Workload",
+        "kueue.x-k8s.io/v1beta2",
+        name,
+        spec,
+        namespace="team",
+        owner=owner,
+        status=status,
+    )
+
+
+def pod_set(name, count, gpus, **rest):
+    limits = {GPU: str(gpus), "cpu": "1", "memory": "1Gi"}
+    containers = [{"name": "main", "resources": {"limits": limits}}]
+    return {"name": name, "count": count, "template": {"spec": {"containers": containers}}, **rest}
 
 
 def queue(told, name):
     return next(queue for queue in told.problem.queues if queue.name == name)
 
 
+def started(told):
+    """Jobs that a plan starts."""
+    result = solve(told.problem, SolveOptions(workers=1), "cp-sat")
+    return {placement.job for placement in result.plan.placements}
+
+
 def test_a_cluster_queue_without_a_cohort_cannot_borrow():
     told = read(node("n1", 8), cluster_queue("cq", 4))
 
-    assert queue(told, "cq").quota == {"gpu_milli": 4000, "cpu_milli": 100_000}
+    assert queue(told, "cq").quota == {
+        "gpu_milli": 4000,
+        "cpu_milli": 100_000,
+        "memory_mib": 1 << 20,
+    }
     assert queue(told, "cq").limit["gpu_milli"] == 4000
     assert told.says("ignored", "preemption rules of ClusterQueues", "cq")
 
@@ -39,6 +87,181 @@ def test_in_a_cohort_it_borrows_up_to_its_limit_and_the_cohort_is_its_parent():
     assert queue(told, "a").limit["gpu_milli"] == 6000
     assert "gpu_milli" not in queue(told, "b").limit
     assert queue(told, "org").quota == {}
+
+
+def test_a_cohort_is_never_worth_more_than_the_quotas_in_it():
+    """Two quotas of 8 on a cluster of 64: a job for 32 waits, one for 16 starts."""
+    queues = [cluster_queue("a", 8, cohortName="c"), cluster_queue("b", 8, cohortName="c")]
+    machines = [node(f"n{i}", 8) for i in range(8)]
+    lq = local_queue("lq", "a")
+
+    told = read(*machines, *queues, lq, workload("w", "lq", pod_set("main", 4, 8)))
+    less = read(*machines, *queues, lq, workload("w", "lq", pod_set("main", 2, 8)))
+
+    assert queue(told, "c").limit["gpu_milli"] == 16_000
+    assert "gpu_milli" not in queue(told, "a").limit, "its cohort has the same limit"
+    assert started(told) == set()
+    assert started(less) == {"team/big"}
+
+
+def test_a_cohort_borrows_on_top_of_what_its_queues_have():
+    told = read(
+        node("n1", 8),
+        cluster_queue("a", 8, cohortName="c"),
+        cluster_queue("b", 8, cohortName="c"),
+        kueue("Cohort", "c", flavors={"f": [gpus(0, borrowingLimit="4")]}, parentName="root"),
+        kueue("Cohort", "root", flavors={"f": [gpus(32)]}),
+    )
+
+    assert queue(told, "c").limit["gpu_milli"] == 20_000
+    assert queue(told, "c").quota == {}, "the sum of those below it"
+    assert queue(told, "root").limit["gpu_milli"] == 48_000
+    assert queue(told, "root").quota["gpu_milli"] == 48_000, "its own and those below it"
+
+
+def test_what_a_queue_does_not_lend_nobody_else_reaches():
+    told = read(
+        node("n1", 8),
+        kueue(
+            "ClusterQueue",
+            "a",
+            flavors={"f": [gpus(8, lendingLimit="2")]},
+            cohortName="c",
+            namespaceSelector={},
+        ),
+        cluster_queue("b", 4, cohortName="c"),
+        kueue("Cohort", "c", flavors={"f": [gpus(1, lendingLimit="1")]}),
+    )
+
+    assert queue(told, "a").limit.get("gpu_milli", 13_000) == 13_000
+    assert queue(told, "b").limit["gpu_milli"] == 7000, "its 4, the cohort's 1, and 2 of a's 8"
+    assert queue(told, "c").limit["gpu_milli"] == 13_000
+    assert told.says("ignored", "lending limits", "2: a, c")
+
+
+def test_queues_of_two_kinds_with_one_name_are_two_queues():
+    told = read(
+        node("n1", 8),
+        cluster_queue("team", 8, cohortName="team"),
+        cluster_queue("other", 8, cohortName="team"),
+        thing("Queue", "scheduling.volcano.sh/v1beta1", "team", {"weight": 3}),
+    )
+
+    assert queue(told, "team").quota["gpu_milli"] == 8000
+    assert queue(told, "team").parent == queue(told, "other").parent == "cohort/team"
+    assert queue(told, "cohort/team").limit["gpu_milli"] == 16_000
+    assert queue(told, "volcano/team").weight == 3
+    assert told.says("assumed", "two kinds with one name", "1: team")
+
+
+def test_cohorts_that_are_above_themselves_are_cut_and_said():
+    told = read(
+        node("n1", 8),
+        cluster_queue("a", 8, cohortName="c"),
+        kueue("Cohort", "c", parentName="d"),
+        kueue("Cohort", "d", parentName="c"),
+    )
+
+    assert {q.name: q.parent for q in told.problem.queues} == {"a": "c", "c": None, "d": "c"}
+    assert told.says("ignored", "circle", "1: c")
+
+
+def test_what_a_cluster_queue_does_not_cover_does_not_start():
+    amounts = [{"name": name, "nominalQuota": "100G"} for name in ("cpu", "memory")]
+
+    told = read(
+        node("n1", 8),
+        kueue("ClusterQueue", "a", flavors={"f": amounts}, namespaceSelector={}),
+        local_queue("lq", "a"),
+        workload("w", "lq", pod_set("main", 1, 1)),
+    )
+
+    assert queue(told, "a").limit["gpu_milli"] == 0
+    assert told.says("assumed", "do not cover GPUs", "1: a")
+    assert started(told) == set()
+
+
+def test_quotas_of_several_flavors_are_one_amount_and_that_is_said():
+    told = read(
+        node("n1", 8),
+        kueue(
+            "ClusterQueue",
+            "a",
+            flavors={"h100": [gpus(8)], "a100": [gpus(4)]},
+            namespaceSelector={},
+        ),
+    )
+
+    assert queue(told, "a").limit["gpu_milli"] == 12_000
+    assert told.says("ignored", "flavors of queues count together", "1: a")
+
+
+def test_fields_of_cluster_queues_that_a_spec_has_no_word_for_are_said():
+    spec = {
+        "queueingStrategy": "StrictFIFO",
+        "admissionChecks": ["provision"],
+        "flavorFungibility": {"whenCanBorrow": "TryNextFlavor"},
+        "admissionScope": {"admissionMode": "UsageBasedAdmissionFairSharing"},
+    }
+
+    told = read(node("n1", 8), cluster_queue("a", 8, **spec))
+
+    for word in ("StrictFIFO", "admission checks", "flavorFungibility", "admissionScope"):
+        assert told.says("ignored", word, "1: a"), word
+    assert not told.says("namespaceSelector")
+
+
+def test_a_queue_that_no_namespace_may_use_starts_nothing():
+    def work(selector):
+        return read(
+            node("n1", 8),
+            selected("a", selector),
+            local_queue("lq", "a"),
+            workload("w", "lq", pod_set("main", 1, 1)),
+        )
+
+    def selected(name, selector):
+        made = cluster_queue(name, 8)
+        made["spec"]["namespaceSelector"] = selector
+        return made
+
+    closed = work(None)
+    some = work({"matchLabels": {"team": "a"}})
+
+    assert closed.problem.jobs == ()
+    assert closed.says("ignored", "queue a, which is open to no namespace", "team/w")
+    assert [job.name for job in some.problem.jobs] == ["team/big"]
+    assert some.says("ignored", "namespaceSelectors", "1: a")
+
+
+def test_pending_work_of_a_stopped_local_queue_is_left_out_and_said():
+    told = read(
+        node("n1", 8),
+        cluster_queue("a", 8),
+        local_queue("lq", "a", stopPolicy="Hold"),
+        local_queue("open", "a"),
+        workload("w", "lq", pod_set("main", 1, 1)),
+        workload("v", "open", pod_set("main", 1, 1), owner=("Job", "small")),
+    )
+
+    assert [job.name for job in told.problem.jobs] == ["team/small"]
+    assert told.says("ignored", "LocalQueue team/lq, which is stopped", "team/w")
+
+
+def test_work_without_a_queue_is_not_in_a_queue_that_is_called_default():
+    """Else pods that Kueue knows nothing of would use up a team's quota."""
+    told = read(
+        node("n1", 8),
+        node("n2", 8),
+        cluster_queue("default", 8),
+        local_queue("lq", "default"),
+        pod("free", 8, on="n1", owner=("ReplicaSet", "free")),
+        workload("w", "lq", pod_set("main", 1, 8)),
+    )
+
+    assert told.running("team/free").queue == "unqueued"
+    assert told.says("assumed", "names no queue", "unqueued")
+    assert started(told) == {"team/big"}
 
 
 def test_weights_of_fair_sharing_keep_their_proportions():
