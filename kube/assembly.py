@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import hashlib
+import re
 from collections import defaultdict
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from kube.membership import KINDS
+from kube.proximity import gang_topology
+from kube.records import GroupKey
 from kube.work import IMPLICIT_ROLE, Task, Work, distinct, tasks_of
 from specs.models.base import MAX_COUNT, MAX_NAME
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from kube.records import Group, GroupKey, Pod, Template
+    from kube.records import Group, Pod, Template
     from kube.snapshot import Snapshot
     from kube.tenancy import Tenancy
 
@@ -22,6 +25,8 @@ SYSTEM_PRIORITIES = {
     "system-node-critical": 2_000_001_000,
     "system-cluster-critical": 2_000_000_000,
 }
+RAY_CLUSTER = re.compile(r"(.+?)(?:-raycluster)?-[a-z0-9]{1,5}")
+"""Names of the RayClusters of a RayJob, as KubeRay makes them."""
 REST = "rest"
 """End of the name of what waits of a job that partly runs."""
 
@@ -56,15 +61,34 @@ class Assembly:
             if work is not None:
                 pending.append(work)
         have_pods = {*placed, *waiting}
+        have_pods |= {self._above(key) for key in have_pods}
         pending += self._to_be_made(have_pods)
         pending.sort(key=lambda work: work.created)
         return running, pending
 
     # What an object says about the pods of a group
 
+    def _above(self, key: GroupKey) -> GroupKey:
+        """What a Workload stands for that speaks for the pods of a group: mostly the group.
+
+        RayJobs make RayClusters, whose pods bear nothing of the RayJob but its name in that of
+        the cluster.
+        """
+        if key in self._for or key.kind != "RayCluster":
+            return key
+        own = self._snapshot.groups.get(key)
+        if own is not None:
+            return own.stands_for or key
+        made_by = RAY_CLUSTER.fullmatch(key.name)
+        job = GroupKey("RayJob", key.namespace, made_by[1]) if made_by else key
+        if job not in self._for:
+            return key
+        self._report.assumed.add("RayClusters are of the RayJobs that their names tell", str(key))
+        return job
+
     def _says(self, key: GroupKey) -> Group | None:
         own = self._snapshot.groups.get(key)
-        above = self._for.get(key)
+        above = self._for.get(self._above(key))
         if own is None or above is None:
             return above or own
         return replace(
@@ -80,6 +104,17 @@ class Assembly:
         """The queue that a job names, as it names it."""
         named = group.queue if group is not None else ""
         return named or next((pod.queue for pod in pods if pod.queue), "")
+
+    def _topology(
+        self, name: str, group: Group | None, parts: list[tuple[str, Template]]
+    ) -> tuple[str, bool] | None:
+        """The topology rule of a gang: what its object says, or what its parts come to."""
+        if group is not None and group.topology is not None:
+            return group.topology
+        found = gang_topology(parts)
+        for remark in found.ignored:
+            self._report.ignored.add(remark, name)
+        return found.rule
 
     def _priority(self, template: Template, group: Group | None = None) -> int:
         values = {**SYSTEM_PRIORITIES, **self._snapshot.priority_classes}
@@ -153,7 +188,7 @@ class Assembly:
         if gang:
             tasks, gang = self._sized(name, says, tasks, least, placed)
         template = tasks[0].template
-        topology = (says.topology if says else None) or template.topology
+        topology = self._topology(name, says, [(task.role, task.template) for task in tasks])
         if placed and (topology or template.spread):
             remark = "where the running part of a gang is, for the place of the rest"
             self._report.ignored.add(remark, name)
@@ -249,22 +284,22 @@ class Assembly:
             )
             for member in members
         ]
-        first = members[0].template
         own = self._snapshot.groups.get(about)
         independent = group.independent or (own is not None and own.independent)
         # Kueue admits a job whole, or down to the least it says, also where its pods could do
         # without each other.
         gang = group.key.kind == "Workload" or not independent or bool(named)
+        name = self._name(about)
         return Work(
-            name=self._name(about),
+            name=name,
             key=about,
             tasks=tuple(distinct(tasks)),
             queue=self._tenancy.of_work(namespace, named),
             priority=max(self._priority(task.template, group) for task in tasks),
             gang=gang and not all(task.least == 0 for task in tasks),
             created=group.created,
-            topology=group.topology or first.topology,
-            spread=first.spread,
+            topology=self._topology(name, group, [(m.role, m.template) for m in members]),
+            spread=members[0].template.spread,
             source=own or group,
         )
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from kube.devices import Devices, Unit
-from kube.levels import Levels, find_levels
+from kube.levels import Levels, find_levels, merged
 from specs.errors import SpecErrors, SpecFault
 from specs.models.base import MAX_COUNT
 
@@ -66,8 +66,12 @@ class Cluster:
         self.nodes: Mapping[str, Node] = snapshot.nodes
         self.report: ImportReport = snapshot.report
         self.devices = Devices(options.gpu_resources)
+        keys, one_line = merged(snapshot.topologies)
+        if not one_line and not options.levels:
+            remark = "Topology objects that are no one line: a level counts within those above it"
+            self.report.assumed.add(remark, " > ".join(keys))
         self.levels: Levels = find_levels(
-            self.nodes.values(), options.levels, snapshot.topology_keys, options.domains
+            self.nodes.values(), options.levels, keys, options.domains
         )
         self.marks = Marks()
         self.offered = {name: self.devices.offered(node) for name, node in self.nodes.items()}

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from kube.membership import KINDS, queue_of
 from kube.pods import controller, read_template
+from kube.proximity import gang_topology
 from kube.records import Group, GroupKey, Member
 
 if TYPE_CHECKING:
@@ -81,19 +82,25 @@ def workload(namespace: str, name: str, obj: Fields) -> Iterator[Group]:
     elif stands_for is not None:
         kind = KINDS.get(stands_for.kind, stands_for.kind)
         stands_for = GroupKey(kind, namespace, stands_for.name)
-    members, topologies = [], []
+    members = []
     ignored: dict[str, None] = {}
     for pod_set in spec.maps("podSets"):
         member = _member(pod_set.text("name", "main"), pod_set.whole("count", 1, 0), pod_set)
         request = pod_set.map("topologyRequest")
-        for key, required in (("required", True), ("preferred", False)):
+        for key, required in (("preferred", False), ("required", True)):
             if request.text(key):
-                topologies.append((request.text(key), required))
+                template = replace(
+                    member.template,
+                    topology=(request.text(key), required),
+                    topology_group=request.text("podSetGroupName"),
+                )
+                member = replace(member, template=template)
         if request.has("podSetSliceRequiredTopology"):
             ignored["topology of slices of pod sets"] = None
         if pod_set.has("minCount"):
             member = replace(member, least=pod_set.whole("minCount", 1, 0))
         members.append(member)
+    topology = gang_topology((member.role, member.template) for member in members)
     yield replace(
         _group(GroupKey("Workload", namespace, name), obj),
         stands_for=stands_for,
@@ -101,8 +108,8 @@ def workload(namespace: str, name: str, obj: Fields) -> Iterator[Group]:
         queue=spec.text("queueName"),
         priority=spec.whole("priority", 0) if spec.has("priority") else None,
         priority_class=spec.text("priorityClassName") or spec.map("priorityClassRef").text("name"),
-        topology=topologies[0] if topologies else None,
-        ignored=tuple(ignored),
+        topology=topology.rule,
+        ignored=(*ignored, *topology.ignored),
         state=state,
     )
 
@@ -155,6 +162,11 @@ def leader_worker_set(namespace: str, name: str, obj: Fields) -> Iterator[Group]
     for index in range(spec.whole("replicas", 1, 0, 100_000)):
         key = GroupKey("LeaderWorkerSet", namespace, f"{name}-{index}")
         yield replace(_group(key, obj), members=tuple(members))
+
+
+def ray_cluster(namespace: str, name: str, obj: Fields) -> Iterator[Group]:
+    """A RayCluster: which RayJob made it."""
+    yield _group(GroupKey("RayCluster", namespace, name), obj)
 
 
 def training_job(namespace: str, name: str, obj: Fields) -> Iterator[Group]:

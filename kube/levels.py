@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from graphlib import CycleError, TopologicalSorter
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from kube.labels import DOMAINS, HOSTNAME, LEVELS
@@ -79,6 +81,26 @@ def find_levels(
             unique, number = f"{name}-{number}", number + 1
         keys[unique] = key
     return Levels(keys, (*own, *(key for key in DOMAINS if key not in keys.values())))
+
+
+def merged(topologies: Sequence[Sequence[str]]) -> tuple[tuple[str, ...], bool]:
+    """Labels of several topologies in one order, outermost first, and whether they are one line.
+
+    They are if each label is above the next in some topology. Where one topology has the order of
+    another the other way round, labels come as they are first named.
+    """
+    sorter: TopologicalSorter[str] = TopologicalSorter()
+    steps = {step for line in topologies for step in pairwise(line)}
+    for line in topologies:
+        for key in line:
+            sorter.add(key)
+        for above, below in pairwise(line):
+            sorter.add(below, above)
+    try:
+        keys = tuple(sorter.static_order())
+    except CycleError:
+        keys = tuple(dict.fromkeys(key for line in topologies for key in line))
+    return keys, all(step in steps for step in pairwise(keys))
 
 
 def _short(key: str) -> str:

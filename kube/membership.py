@@ -47,6 +47,8 @@ INDICES = (
 )
 QUEUES = (
     "kueue.x-k8s.io/queue-name",
+    # Of pods that Kueue has admitted, also where only their job names a queue.
+    "kueue.x-k8s.io/local-queue-name",
     "kai.scheduler/queue",
     "runai/queue",
     "scheduling.volcano.sh/queue-name",

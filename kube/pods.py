@@ -30,6 +30,7 @@ PREFERRED_TOPOLOGY = (
     "kueue.x-k8s.io/podset-preferred-topology",
     "kai.scheduler/topology-preferred-placement",
 )
+TOPOLOGY_GROUP = "kueue.x-k8s.io/podset-group-name"
 EXCLUSIVE = (
     "alpha.jobset.sigs.k8s.io/exclusive-topology",
     "leaderworkerset.sigs.k8s.io/exclusive-topology",
@@ -98,7 +99,7 @@ def read_template(meta: Fields, spec: Fields, status: Fields | None = None) -> T
         A field has the wrong type.
     """
     labels, annotations = meta.table("labels"), meta.annotations()
-    topology = _topology(annotations)
+    topology, together = _topology(annotations)
     spread: str | None = None
     ignored = list(_ignored(spec, annotations))
     for kind in ("podAffinity", "podAntiAffinity"):
@@ -106,7 +107,7 @@ def read_template(meta: Fields, spec: Fields, status: Fields | None = None) -> T
         for rule in rules.maps("requiredDuringSchedulingIgnoredDuringExecution"):
             key, own = rule.text("topologyKey"), _selects(rule, labels)
             if own and kind == "podAffinity" and topology is None:
-                topology = (key, True)
+                topology, together = (key, True), "pod affinity"
             elif own and kind == "podAntiAffinity" and spread is None:
                 spread = key
             else:
@@ -125,6 +126,7 @@ def read_template(meta: Fields, spec: Fields, status: Fields | None = None) -> T
         share_milli=share_milli,
         share_memory=share_memory,
         topology=topology,
+        topology_group=together,
         spread=spread,
         ignored=tuple(dict.fromkeys(ignored)),
         priority=spec.whole("priority", 0) if spec.has("priority") else None,
@@ -140,12 +142,15 @@ def without_devices(template: Template) -> Template:
     return Template(requests=kept, choice=template.choice, tolerations=template.tolerations)
 
 
-def _topology(annotations: Mapping[str, str]) -> tuple[str, bool] | None:
+def _topology(annotations: Mapping[str, str]) -> tuple[tuple[str, bool] | None, str]:
+    """The topology rule of annotations, and the group of templates that share it."""
     for keys, required in ((REQUIRED_TOPOLOGY, True), (PREFERRED_TOPOLOGY, False)):
         for key in keys:
             if annotations.get(key):
-                return annotations[key], required
-    return None
+                # Kueue has a rule for each pod set, the others one for each gang.
+                whole = "" if key.startswith("kueue.") else key
+                return (annotations[key], required), annotations.get(TOPOLOGY_GROUP, whole)
+    return None, ""
 
 
 def _share(annotations: Mapping[str, str], meta: Fields) -> tuple[int, int]:

@@ -58,6 +58,8 @@ class Template:
         Part of a GPU that annotations ask for: thousandths, or bytes of its memory.
     topology
         Key of a topology label that the pods share a value of, and whether they must.
+    topology_group
+        What pods of other templates share that value too; empty: none do.
     spread
         Key of a label that no two pods share a value of (own anti-affinity).
     ignored
@@ -74,6 +76,7 @@ class Template:
     share_milli: int = 0
     share_memory: int = 0
     topology: tuple[str, bool] | None = None
+    topology_group: str = ""
     spread: str | None = None
     ignored: tuple[str, ...] = ()
     priority: int | None = None

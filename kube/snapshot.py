@@ -30,6 +30,7 @@ GROUPS: Mapping[tuple[str, str], Callable[[str, str, Fields], Iterator[Group]]] 
     ("jobset.x-k8s.io", "JobSet"): groups.job_set,
     ("leaderworkerset.x-k8s.io", "LeaderWorkerSet"): groups.leader_worker_set,
     ("kueue.x-k8s.io", "Workload"): groups.workload,
+    ("ray.io", "RayCluster"): groups.ray_cluster,
     ("scheduling.x-k8s.io", "PodGroup"): groups.pod_group,
     ("scheduling.sigs.k8s.io", "PodGroup"): groups.pod_group,
     ("scheduling.volcano.sh", "PodGroup"): groups.pod_group,
@@ -64,8 +65,8 @@ class Snapshot:
         LocalQueues by namespace and name.
     priority_classes
         Value of each class; that of the name ``""`` is the default.
-    topology_keys
-        Labels of the levels of Topology objects, outermost first.
+    topologies
+        Labels of the levels of each Topology object, outermost first.
     device_claims
         Devices that drivers offer, and claims for them (DRA).
     volumes
@@ -78,7 +79,7 @@ class Snapshot:
     queues: dict[QueueKey, Queue] = field(default_factory=dict)
     local_queues: dict[tuple[str, str], LocalQueue] = field(default_factory=dict)
     priority_classes: dict[str, int] = field(default_factory=dict)
-    topology_keys: list[str] = field(default_factory=list)
+    topologies: list[tuple[str, ...]] = field(default_factory=list)
     device_claims: Claims = field(default_factory=Claims)
     volumes: Volumes = field(default_factory=Volumes)
     report: ImportReport = field(default_factory=ImportReport)
@@ -169,7 +170,7 @@ class Snapshot:
                 self.priority_classes[""] = obj.whole("value", 0)
         elif kind in TOPOLOGIES:
             keys = [level.text("nodeLabel") for level in obj.map("spec").maps("levels")]
-            self.topology_keys += [key for key in keys if key and key not in self.topology_keys]
+            self.topologies.append(tuple(key for key in keys if key))
         else:
             self.report.ignored.add(NOT_USED.get(kind, f"objects of kind {kind[1]}"), name)
 

@@ -99,7 +99,7 @@ def test_a_workload_waits_for_its_queue_before_there_is_any_pod():
             "queueName": "lq",
             "priority": 50,
             "podSets": [
-                {"name": "leader", "count": 1, "template": template(1)},
+                {"name": "leader", "count": 1, "template": template(0)},
                 {
                     "name": "worker",
                     "count": 4,
@@ -479,3 +479,151 @@ def test_what_is_part_of_its_node_is_not_stopped():
     told = read(node("n1", 8), pod("agent-x", 1, on="n1", owner=("DaemonSet", "agent")))
 
     assert [job.preemption.allowed for job in told.problem.running] == [False]
+
+
+RACK, BLOCK = "cloud.provider.com/topology-rack", "cloud.provider.com/topology-block"
+
+
+def kueue_workload(*pod_sets, owner=("JobSet", "train"), **status):
+    spec = {"queueName": "lq", "podSets": list(pod_sets)}
+    api = "kueue.x-k8s.io/v1beta2"
+    return thing("Workload", api, "w", spec, namespace="team", owner=owner, **status)
+
+
+def pod_set(name, count, gpus, **request):
+    return {
+        "name": name,
+        "count": count,
+        "template": template(gpus),
+        "topologyRequest": request or None,
+    }
+
+
+def racks(count):
+    """Racks of two nodes of 8 GPUs each, two racks in a block."""
+    return [
+        node(f"n{i}", 8, labels={RACK: f"r{i // 2}", BLOCK: f"b{i // 4}"}) for i in range(2 * count)
+    ]
+
+
+def test_racks_of_pod_sets_are_no_rack_of_the_whole_gang():
+    """Two pod sets, each in a rack of its own, fill two racks; one rack could not hold both."""
+    told = read(
+        racks(2),
+        kueue_workload(pod_set("a", 2, 8, required=RACK), pod_set("b", 2, 8, required=RACK)),
+    )
+
+    result = solve(told.problem, SolveOptions(workers=1), "cp-sat")
+
+    assert not told.job("team/train").topology.required
+    assert told.says("ignored", "topology of each pod set", "team/w")
+    assert {placement.job for placement in result.plan.placements} == {"team/train"}
+
+
+def test_pod_sets_of_one_group_are_in_one_rack():
+    both = {"required": RACK, "podSetGroupName": "pair"}
+
+    told = read(racks(2), kueue_workload(pod_set("a", 1, 8, **both), pod_set("b", 1, 8, **both)))
+
+    assert told.job("team/train").topology.required
+    assert not told.says("topology of each pod set")
+
+
+def test_a_second_pod_set_without_a_rule_may_be_anywhere():
+    told = read(racks(2), kueue_workload(pod_set("a", 2, 8, required=RACK), pod_set("b", 2, 8)))
+
+    assert not told.job("team/train").topology.required
+    assert told.says("ignored", "topology of each pod set", "team/w")
+
+
+def test_annotations_of_roles_are_rules_of_roles_too():
+    def role(name):
+        inner = template(8)
+        inner["metadata"] = {"annotations": {"kueue.x-k8s.io/podset-required-topology": RACK}}
+        return {"name": name, "template": {"spec": {"parallelism": 2, "template": inner}}}
+
+    spec = {"suspend": True, "replicatedJobs": [role("a"), role("b")]}
+    queue = {"kueue.x-k8s.io/queue-name": "lq"}
+
+    told = read(
+        racks(2),
+        thing("JobSet", "jobset.x-k8s.io/v1alpha2", "js", spec, namespace="team", labels=queue),
+    )
+
+    assert not told.job("team/js").topology.required
+    assert told.says("ignored", "topology of each pod set", "team/js")
+
+
+def topology(name, *labels):
+    levels = [{"nodeLabel": label} for label in labels]
+    return thing("Topology", "kueue.x-k8s.io/v1beta2", name, {"levels": levels})
+
+
+def test_levels_of_two_topologies_are_in_the_order_of_both():
+    """A zone of four nodes holds a gang of four, whichever topology came first."""
+    machines = [
+        node(
+            f"n{i}", 8, labels={"t/zone": f"z{i // 4}", "t/block": f"b{i // 2}", "t/rack": f"r{i}"}
+        )
+        for i in range(8)
+    ]
+    told = read(
+        machines,
+        topology("a", "t/block", "t/rack", "kubernetes.io/hostname"),
+        topology("b", "t/zone", "t/block"),
+        kueue_workload(pod_set("main", 4, 8, required="t/zone"), owner=("Job", "wide")),
+    )
+
+    result = solve(told.problem, SolveOptions(workers=1), "cp-sat")
+
+    assert told.problem.levels == ("zone", "block", "rack")
+    assert not told.says("no one line")
+    assert {placement.job for placement in result.plan.placements} == {"team/wide"}
+
+
+def test_topologies_that_are_no_one_line_are_said():
+    machines = [node("n1", 8, labels={"t/row": "1", "t/power": "a", "t/rack": "r"})]
+
+    told = read(machines, topology("a", "t/row", "t/rack"), topology("b", "t/power", "t/rack"))
+
+    assert told.says("assumed", "no one line", "t/row > t/power > t/rack")
+
+
+@pytest.mark.parametrize("object_is_there", [True, False])
+def test_pods_of_a_ray_job_are_in_the_queue_that_admitted_it(object_is_there):
+    marks = {"ray.io/cluster": "r-raycluster-x1y2z", "ray.io/node-type": "worker"}
+    conditions = [{"type": "Admitted", "status": "True"}]
+    cluster = thing(
+        "RayCluster",
+        "ray.io/v1",
+        marks["ray.io/cluster"],
+        {},
+        namespace="team",
+        owner=("RayJob", "r"),
+    )
+    told = read(
+        node("n1", 8),
+        kueue_workload(
+            pod_set("head", 1, 0),
+            pod_set("w", 2, 4),
+            owner=("RayJob", "r"),
+            status={"conditions": conditions},
+        ),
+        [
+            pod(f"p{i}", 4, on="n1", labels=marks, owner=("RayCluster", marks["ray.io/cluster"]))
+            for i in range(2)
+        ],
+        *([cluster] if object_is_there else []),
+    )
+
+    assert told.running("team/r-raycluster-x1y2z").queue == "lq"
+    assert told.says("assumed", "RayJobs that their names tell") != object_is_there
+    assert not told.says("Workload objects without pods")
+
+
+def test_admitted_pods_say_their_local_queue_themselves():
+    told = read(
+        node("n1", 8), pod("p", 1, on="n1", labels={"kueue.x-k8s.io/local-queue-name": "lq"})
+    )
+
+    assert told.running("team/p").queue == "lq"
