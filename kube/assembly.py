@@ -62,6 +62,8 @@ class Assembly:
                 pending.append(work)
         have_pods = {*placed, *waiting}
         have_pods |= {self._above(key) for key in have_pods}
+        # Pods of a Job of Volcano start by their PodGroup.
+        have_pods |= {pod.made_by for pod in self._snapshot.pods.values() if pod.made_by}
         pending += self._to_be_made(have_pods)
         pending.sort(key=lambda work: work.created)
         return running, pending
@@ -140,6 +142,7 @@ class Assembly:
         if least == 0:
             gang = False
         single = len(tasks) == 1
+        priority = min(self._priority(task.template, says) for task in tasks)
         return Work(
             name=name,
             key=key,
@@ -147,9 +150,10 @@ class Assembly:
             if single
             else tuple(tasks),
             queue=self._tenancy.of_work(key.namespace, self._named(says, pods)),
-            priority=min(self._priority(task.template, says) for task in tasks),
+            priority=priority,
             gang=gang,
             created="",
+            fixed=_fixed(says, priority) or any(pod.fixed for pod in pods),
         )
 
     def _gang(
@@ -185,6 +189,9 @@ class Assembly:
                 )
         gang, least = self._gang(key, says, pods)
         tasks = tasks_of(pods)
+        if _fixed(says, max(self._priority(task.template, says) for task in tasks)):
+            remark = "work that KAI stops for nobody starts within its quota only: here also beyond"
+            self._report.ignored.add(remark, name)
         if gang:
             tasks, gang = self._sized(name, says, tasks, least, placed)
         template = tasks[0].template
@@ -284,6 +291,11 @@ class Assembly:
             )
             for member in members
         ]
+        if group.least is not None and group.least < sum(member.least for member in members):
+            if len(tasks) == 1:
+                tasks = [replace(tasks[0], least=group.least)]
+            else:
+                self._report.assumed.add("gangs of several roles start whole", str(group.key))
         own = self._snapshot.groups.get(about)
         independent = group.independent or (own is not None and own.independent)
         # Kueue admits a job whole, or down to the least it says, also where its pods could do
@@ -312,6 +324,11 @@ class Assembly:
             name, number = _fitting(f"{key}/{number}"), number + 1
         self._names.add(name)
         return name
+
+
+def _fixed(group: Group | None, priority: int) -> bool:
+    """Whether an object has its pods stopped for nobody."""
+    return group is not None and group.fixed_from is not None and priority >= group.fixed_from
 
 
 def _fitting(name: str) -> str:

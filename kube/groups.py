@@ -19,9 +19,16 @@ FINER = {
     "subGroups": "sub-groups of PodGroups: members of all of them count together",
     "subGroupPolicy": "sub-groups of PodGroups: members of all of them count together",
     "networkTopology": "networkTopology of Volcano, which is about tiers of HyperNodes",
+    "minResources": "minResources of PodGroups: what their pods ask for counts",
 }
 """Fields of PodGroups that say more than a spec can, and the remark about each."""
-
+IN_ORDER = "order of Jobs in a JobSet (startupPolicy, dependsOn): all start together"
+EXCLUSIVE = "alpha.jobset.sigs.k8s.io/exclusive-topology"
+EXCLUSIVE_JOBS = "exclusive topology of JobSets: each Job in a place of its own, others kept away"
+ELASTIC = "elasticPolicy of training jobs: they start with all their replicas"
+LOWEST = -(2**31)
+KAI_FIXED = 100
+"""Priority from which on KAI stops work for nobody, where its PodGroup does not say."""
 
 GROUPED = frozenset({"LeaderWorkerSet", "StatefulSet"})
 """Kinds whose pods bear the name of their Workload as that of a pod group."""
@@ -34,14 +41,21 @@ def pod_group(namespace: str, name: str, obj: Fields) -> Iterator[Group]:
     for key, required in (("requiredTopologyLevel", True), ("preferredTopologyLevel", False)):
         level = spec.map("topologyConstraint").text(key)
         topology = topology or ((level, required) if level else None)
+    api = obj.text("apiVersion")
+    fixed_from = None
+    if api.startswith("scheduling.run.ai/"):
+        # Without a word about it, KAI stops what has a priority below 100 only.
+        said = {"preemptible": None, "non-preemptible": LOWEST}
+        fixed_from = said.get(spec.text("preemptibility"), KAI_FIXED)
     yield replace(
         _group(GroupKey("PodGroup", namespace, name), obj),
         least=_least(spec),
+        fixed_from=fixed_from,
         least_of_role={
-            key.lower(): spec.map("minTaskMember").whole(key, 0)
+            key.lower(): spec.map("minTaskMember").whole(key, 0, 0)
             for key in spec.table("minTaskMember")
         },
-        queue=spec.text("queue") or _queue(obj),
+        queue=spec.text("queue") or _queue(obj) or _default_queue(obj),
         priority_class=spec.text("priorityClassName"),
         topology=topology,
         ignored=tuple(remark for key, remark in FINER.items() if spec.has(key)),
@@ -52,7 +66,7 @@ def _least(spec: Fields) -> int:
     """How many pods of a PodGroup start together; KAI may say that by its sub-groups alone."""
     parts = list(spec.maps("subGroups"))
     if spec.has("minMember") or not parts:
-        return spec.whole("minMember", 1)
+        return spec.whole("minMember", 1, 0)
     return max(1, sum(part.whole("minMember", 0, 0) for part in parts))
 
 
@@ -138,14 +152,24 @@ def job_set(namespace: str, name: str, obj: Fields) -> Iterator[Group]:
     """A JobSet: all of its Jobs together."""
     spec = obj.map("spec")
     members = []
+    ignored: dict[str, None] = {}
+    if spec.map("startupPolicy").text("startupPolicyOrder") == "InOrder":
+        ignored[IN_ORDER] = None
+    if EXCLUSIVE in obj.map("metadata").annotations():
+        ignored[EXCLUSIVE_JOBS] = None
     for entry in spec.maps("replicatedJobs"):
         inner = entry.map("template", "spec")
+        if entry.has("dependsOn"):
+            ignored[IN_ORDER] = None
+        if EXCLUSIVE in entry.map("template", "metadata").annotations():
+            ignored[EXCLUSIVE_JOBS] = None
         pods = min(inner.whole("parallelism", 1, 0), inner.whole("completions", 2**31 - 1, 0))
         count = pods * entry.whole("replicas", 1, 0, 1_000_000)
         members.append(_member(entry.text("name").lower(), count, inner))
     yield replace(
         _group(GroupKey("JobSet", namespace, name), obj),
         members=tuple(members),
+        ignored=tuple(ignored),
         state=_state(spec.flag("suspend"), obj),
     )
 
@@ -185,7 +209,8 @@ def training_job(namespace: str, name: str, obj: Fields) -> Iterator[Group]:
     yield replace(
         _group(GroupKey("TrainingJob", namespace, name), obj),
         members=tuple(members),
-        least=scheduling.whole("minAvailable", 1) if scheduling.has("minAvailable") else None,
+        least=scheduling.whole("minAvailable", 1, 0) if scheduling.has("minAvailable") else None,
+        ignored=(ELASTIC,) if spec.has("elasticPolicy") else (),
         queue=scheduling.text("queue") or _queue(obj),
         priority_class=scheduling.text("priorityClass"),
         state=_state(policy.flag("suspend"), obj),
@@ -193,8 +218,13 @@ def training_job(namespace: str, name: str, obj: Fields) -> Iterator[Group]:
 
 
 def volcano_job(namespace: str, name: str, obj: Fields) -> Iterator[Group]:
-    """A Job of Volcano: its tasks are the roles."""
+    """A Job of Volcano: its tasks are the roles.
+
+    Volcano makes its pods when its PodGroup may have room, so one that is pending waits.
+    """
     spec = obj.map("spec")
+    phase = obj.map("status", "state").text("phase")
+    states = {"": "waits", "Pending": "waits", "Running": "goes", "Restarting": "waits"}
     members = []
     for index, task in enumerate(spec.maps("tasks")):
         count = task.whole("replicas", 1, 0)
@@ -206,8 +236,9 @@ def volcano_job(namespace: str, name: str, obj: Fields) -> Iterator[Group]:
         _group(GroupKey("VolcanoJob", namespace, name), obj),
         members=tuple(members),
         least=spec.whole("minAvailable", 1, 0) if spec.has("minAvailable") else None,
-        queue=spec.text("queue") or _queue(obj),
+        queue=spec.text("queue") or _queue(obj) or _default_queue(obj),
         priority_class=spec.text("priorityClassName"),
+        state=states.get(phase, "held"),
     )
 
 
@@ -219,6 +250,12 @@ def _group(key: GroupKey, obj: Fields) -> Group:
         queue=_queue(obj),
         created=obj.map("metadata").text("creationTimestamp"),
     )
+
+
+def _default_queue(obj: Fields) -> str:
+    """The queue of what names none: Volcano has one for that."""
+    volcano = obj.text("apiVersion").partition("/")[0].endswith("volcano.sh")
+    return "default" if volcano else ""
 
 
 def _queue(obj: Fields) -> str:

@@ -52,12 +52,12 @@ class Held:
 
 
 class Holdings:
-    """What running pods hold, by node; `at` has the GPU of each pod that shares one."""
+    """What running pods hold, by node; `at` has the GPUs of each pod that shares some."""
 
     def __init__(self, cluster: Cluster) -> None:
         self.cluster = cluster
         self.held: dict[str, Held] = defaultdict(Held)
-        self.at: dict[tuple[str, str], int] = {}
+        self.at: dict[tuple[str, str], list[int]] = defaultdict(list)
         self.gpus: dict[str, Gpus] = {}
 
     def hold(self, running: Sequence[Work]) -> None:
@@ -73,7 +73,11 @@ class Holdings:
                         "pods of DaemonSets and of nodes count as reserved"
                     )
                 elif milli := self.share_on(pod):
-                    held.shares.append((pod.gpu_group, milli, (pod.namespace, pod.name)))
+                    marks = dict(enumerate(pod.gpu_groups))
+                    held.shares += [
+                        (marks.get(at, ""), milli, (pod.namespace, pod.name))
+                        for at in range(pod.template.share_devices)
+                    ]
                 else:
                     for name, units in self.cluster.gpu_units(pod.template, pod.full_name).items():
                         held.units[name] += units
@@ -121,14 +125,15 @@ class Holdings:
             loads: list[int] = []
             groups: dict[str, int] = {}
             for group, milli, pod in sorted(held.shares):
-                at = groups.get(group, -1) if group else _first_with_room(loads, milli)
+                own = self.at[pod]
+                at = groups.get(group, -1) if group else _first_with_room(loads, milli, own)
                 if at < 0 or loads[at] + milli > GPU_MILLI:
                     at = len(loads)
                     loads.append(0)
                 if group:
                     groups[group] = at
                 loads[at] += milli
-                self.at[pod] = at
+                own.append(at)
             try:
                 gpus = gpus_of(node, self.cluster.devices, held.units, len(loads))
             except TooManyGpusError as error:
@@ -160,5 +165,7 @@ class Holdings:
         return replace(work, tasks=tuple(tasks)) if tasks else None
 
 
-def _first_with_room(loads: Sequence[int], milli: int) -> int:
-    return next((at for at, load in enumerate(loads) if load + milli <= GPU_MILLI), -1)
+def _first_with_room(loads: Sequence[int], milli: int, but: Sequence[int]) -> int:
+    """The first GPU with room for a share, other than those of the pod itself; -1: none."""
+    fits = (at for at, load in enumerate(loads) if load + milli <= GPU_MILLI and at not in but)
+    return next(fits, -1)

@@ -69,12 +69,16 @@ KINDS: Mapping[str, str] = {
 
 
 class Membership(NamedTuple):
-    """What a pod belongs to, and as what. `independent`: its peers can do without it."""
+    """What a pod belongs to, and as what.
+
+    `independent`: its peers can do without it; `made_by`: the controller that makes its pods.
+    """
 
     group: GroupKey
     role: str
     order: int
     independent: bool
+    made_by: GroupKey | None = None
 
 
 def membership(
@@ -89,13 +93,15 @@ def membership(
     order = next((int(marks[key]) for key in INDICES if _index(marks.get(key))), _suffix(name))
     made_by, role, independent = _made_by(namespace, marks, owner)
     if marks.get(KUEUE_GROUP):
-        return Membership(GroupKey("PodSet", namespace, marks[KUEUE_GROUP]), role, order, False)
+        group = GroupKey("PodSet", namespace, marks[KUEUE_GROUP])
+        return Membership(group, role, order, False, made_by)
     for kind, key in POD_GROUPS:
         if marks.get(key):
-            return Membership(GroupKey(kind, namespace, marks[key]), role, order, False)
+            group = GroupKey(kind, namespace, marks[key])
+            return Membership(group, role, order, False, made_by)
     if made_by is None:
         return Membership(GroupKey("Pod", namespace, name), "", order, True)
-    return Membership(made_by, role, order, independent)
+    return Membership(made_by, role, order, independent, made_by)
 
 
 def _made_by(

@@ -11,6 +11,7 @@ from kube.nodes import REPEATED
 from kube.records import GroupKey, Pod, Template, Toleration
 from kube.requests import pod_requests
 from kube.selectors import read_choice
+from specs.models.base import MAX_NODE_GPUS
 from specs.models.quantity import MIB
 
 if TYPE_CHECKING:
@@ -36,7 +37,10 @@ EXCLUSIVE = (
     "leaderworkerset.sigs.k8s.io/exclusive-topology",
 )
 FRACTION, FRACTION_MEMORY = "gpu-fraction", "gpu-memory"
-OTHER_FRACTIONS = ("gpu-fraction-num-devices", "gpu-index", "hami.io/vgpu-mode")
+FRACTION_DEVICES = "gpu-fraction-num-devices"
+OTHER_FRACTIONS = ("gpu-index", "hami.io/vgpu-mode")
+GPU_GROUP = "runai-gpu-group"
+PREEMPTABLE = "volcano.sh/preemptable"
 
 
 def read_pod(namespace: str, name: str, obj: Fields) -> Pod | None:
@@ -74,7 +78,9 @@ def read_pod(namespace: str, name: str, obj: Fields) -> Pod | None:
         created=meta.text("creationTimestamp"),
         owner=owner,
         gates=tuple(gate.text("name") for gate in spec.maps("schedulingGates")),
-        gpu_group=labels.get("runai-gpu-group", ""),
+        made_by=member.made_by,
+        gpu_groups=_gpu_groups(labels),
+        fixed="false" in (annotations.get(PREEMPTABLE), labels.get(PREEMPTABLE)),
         bound=bound or "kubernetes.io/config.mirror" in annotations,
         owned=owner is not None,
         leaving=leaving,
@@ -125,6 +131,7 @@ def read_template(meta: Fields, spec: Fields, status: Fields | None = None) -> T
         tolerations=tolerations,
         share_milli=share_milli,
         share_memory=share_memory,
+        share_devices=_share_devices(annotations, meta) if share_milli or share_memory else 1,
         topology=topology,
         topology_group=together,
         spread=spread,
@@ -140,6 +147,14 @@ def without_devices(template: Template) -> Template:
     """The template without its devices: somebody else is said to hold them."""
     kept = {name: amount for name, amount in template.requests.items() if "/" not in name}
     return Template(requests=kept, choice=template.choice, tolerations=template.tolerations)
+
+
+def _gpu_groups(labels: Mapping[str, str]) -> tuple[str, ...]:
+    """Marks of the GPUs that a pod shares: one, or of several each in a label of its own."""
+    if labels.get(GPU_GROUP):
+        return (labels[GPU_GROUP],)
+    several = sorted(key for key in labels if key.startswith(f"{GPU_GROUP}/"))
+    return tuple(labels[key] for key in several)
 
 
 def _topology(annotations: Mapping[str, str]) -> tuple[tuple[str, bool] | None, str]:
@@ -165,6 +180,18 @@ def _share(annotations: Mapping[str, str], meta: Fields) -> tuple[int, int]:
         mib = inner.amount(FRACTION_MEMORY)
         return 0, int(-(-mib // 1)) * MIB
     return 0, 0
+
+
+def _share_devices(annotations: Mapping[str, str], meta: Fields) -> int:
+    """Of how many GPUs a pod wants its share."""
+    if not annotations.get(FRACTION_DEVICES):
+        return 1
+    inner = meta.map("annotations")
+    amount = inner.amount(FRACTION_DEVICES)
+    if amount.denominator != 1 or not 1 <= amount <= MAX_NODE_GPUS:
+        rule = f"a whole number of GPUs, at most {MAX_NODE_GPUS}, is wanted here"
+        raise inner.fault(FRACTION_DEVICES, rule, annotations[FRACTION_DEVICES])
+    return int(amount)
 
 
 def _selects(rule: Fields, labels: Mapping[str, str]) -> bool:

@@ -7,7 +7,7 @@ from math import floor, lcm
 from typing import TYPE_CHECKING, Any
 
 from kube.cohorts import Cohorts
-from kube.tenancy import DEFAULT, UNQUEUED
+from kube.tenancy import DEFAULT
 from specs.importers.writing import cores, memory
 from specs.models.base import MAX_COUNT
 from specs.models.quantity import MIB, MILLI
@@ -43,12 +43,12 @@ class QueueEntries:
         there = set(self.tenancy.names.values())
         for name in sorted(named - there - {""}):
             entries.append(_unknown(name, unit))
-            if name == UNQUEUED:
+            if name == self.tenancy.unqueued:
                 remark = "work that names no queue is in one of its own"
             else:
                 remark = "queues that are only named: no quota, no limit"
             self.cluster.report.assumed.add(remark, name)
-        if "" in named:
+        if "" in named and DEFAULT not in named:
             entries.append(_unknown(DEFAULT, unit))
         return entries
 

@@ -28,6 +28,20 @@ NAMESPACES = "namespaceSelectors of ClusterQueues: labels of namespaces are not 
 FLAVORS = "flavors of queues count together: where one is used up, another one goes on"
 LENDING = "lending limits hold for each borrower alone, not for several together"
 
+VOLCANO = {
+    "affinity": "affinity of Volcano queues to groups of nodes",
+    "guarantee": "guarantees of Volcano queues are kept free for them: here they are lent",
+    "extendClusters": "extendClusters of Volcano queues",
+}
+KAI = {
+    "preemptMinRuntime": "least run times of KAI queues, before which work is not stopped",
+    "reclaimMinRuntime": "least run times of KAI queues, before which work is not stopped",
+}
+"""Fields of other queues that say more than a spec can, and the remark about each."""
+VOLCANO_ROOT = "root"
+KAI_PRIORITY = 100
+"""Priority of a queue of KAI that says none."""
+
 
 def cluster_queue(name: str, obj: Fields) -> Queue:
     """A ClusterQueue of Kueue."""
@@ -115,55 +129,72 @@ def local_queue(namespace: str, name: str, obj: Fields) -> tuple[tuple[str, str]
 
 
 def volcano_queue(name: str, obj: Fields) -> Queue:
-    """A Queue of Volcano: guaranteed or deserved, capability, weight."""
+    """A Queue of Volcano: deserved or guaranteed, capability, weight; all are below `root`."""
     spec = obj.map("spec")
     deserved = spec.amounts("deserved") or spec.map("guarantee").amounts("resource")
     limit = spec.amounts("capability")
+    remarks = [remark for key, remark in VOLCANO.items() if spec.has(key)]
+    if spec.has("reclaimable") and not spec.flag("reclaimable"):
+        remarks.append("reclaimable: false of Volcano queues: who makes way is of the spec")
+    if spec.text("dequeueStrategy") == "fifo":
+        remarks.append("dequeueStrategy fifo of Volcano queues: later work may start first")
+    if any(key.startswith("volcano.sh/hierarchy") for key in obj.map("metadata").annotations()):
+        remarks.append("hierarchy annotations of Volcano queues (hdrf)")
+    parent = spec.text("parent") or VOLCANO_ROOT
     return Queue(
         key=QueueKey("Volcano", name),
-        parent=QueueKey("Volcano", spec.text("parent"))
-        if spec.text("parent") not in ("", "root")
-        else None,
+        parent=QueueKey("Volcano", parent) if name != VOLCANO_ROOT else None,
         weight=Fraction(spec.whole("weight", 1, 0)),
         priority=spec.whole("priority", 0),
         quota={key: min(amount, limit.get(key, amount)) for key, amount in deserved.items()},
         limit=limit,
         held="" if obj.map("status").text("state", "Open") == "Open" else STOPPED,
+        remarks=tuple(remarks),
     )
 
 
 def kai_queue(name: str, obj: Fields) -> Queue:
-    """A Queue of KAI: GPUs, thousandths of cores and megabytes; -1 is without end."""
+    """A Queue of KAI: GPUs, thousandths of cores and megabytes.
+
+    -1 is without end. What is not said is 0, as for the scheduler: a limit of nothing, no quota,
+    no part of the surplus.
+    """
     spec = obj.map("spec")
     quota: dict[str, Fraction] = {}
     limit: dict[str, Fraction] = {}
     scale = {"gpu": Fraction(1), "cpu": Fraction(1, 1000), "memory": Fraction(MEGABYTE)}
     resources = spec.map("resources")
-    remarks = []
+    remarks = [remark for key, remark in KAI.items() if spec.has(key)]
     for resource, unit in scale.items():
         entry = resources.map(resource)
-        if _given(entry, "limit"):
-            limit[resource] = entry.amount("limit") * unit
-        if _given(entry, "quota"):
-            quota[resource] = entry.amount("quota") * unit
-        elif entry.has("quota") and resource in limit:
+        if not entry.has("limit"):
+            remarks.append(f"KAI queues that say no limit of {resource}: it is 0, nothing starts")
+        if _finite(entry, "limit"):
+            limit[resource] = max(Fraction(0), entry.amount("limit")) * unit
+        if _finite(entry, "quota"):
+            quota[resource] = max(Fraction(0), entry.amount("quota")) * unit
+        elif resource in limit:
             quota[resource] = limit[resource]
-        elif entry.has("quota"):
+        else:
             remarks.append(f"quotas of {resource} without end")
+        if entry.has("lendingLimit"):
+            remarks.append("lending limits of KAI queues: what they do not use is lent whole")
     for resource, amount in limit.items():
         quota[resource] = min(quota.get(resource, Fraction(0)), amount)
-    gpu = resources.map("gpu")
+    weight = resources.map("gpu").amount("overQuotaWeight")
+    if any(resources.map(key).amount("overQuotaWeight") != weight for key in ("cpu", "memory")):
+        remarks.append("weights of CPU and memory of KAI queues: that of GPUs counts")
     return Queue(
         key=QueueKey("KAI", name),
         parent=QueueKey("KAI", spec.text("parentQueue")) if spec.text("parentQueue") else None,
-        weight=gpu.amount("overQuotaWeight") if gpu.has("overQuotaWeight") else None,
-        priority=spec.whole("priority", 0),
+        weight=max(Fraction(0), weight),
+        priority=spec.whole("priority", KAI_PRIORITY),
         quota=quota,
         limit=limit,
-        remarks=tuple(remarks),
+        remarks=tuple(dict.fromkeys(remarks)),
     )
 
 
-def _given(entry: Fields, key: str) -> bool:
-    """Whether an amount is there and has an end: -1 has none."""
-    return entry.has(key) and entry.text(key) not in ("-1", "-1.0")
+def _finite(entry: Fields, key: str) -> bool:
+    """Whether an amount has an end: -1 has none, 0 is what is not said."""
+    return entry.text(key) not in ("-1", "-1.0")

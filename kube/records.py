@@ -56,6 +56,8 @@ class Template:
         Effective requests by resource.
     share_milli, share_memory
         Part of a GPU that annotations ask for: thousandths, or bytes of its memory.
+    share_devices
+        Of how many GPUs it wants such a part.
     topology
         Key of a topology label that the pods share a value of, and whether they must.
     topology_group
@@ -75,6 +77,7 @@ class Template:
     tolerations: tuple[Toleration, ...] = ()
     share_milli: int = 0
     share_memory: int = 0
+    share_devices: int = 1
     topology: tuple[str, bool] | None = None
     topology_group: str = ""
     spread: str | None = None
@@ -99,8 +102,12 @@ class Pod:
         What it belongs to, the kind of member it is there, its place among those.
     independent
         Whether its peers do without it, as far as the pod itself tells.
-    gpu_group
-        Mark of the GPU that it shares with others that have the same mark.
+    made_by
+        The controller that makes its pods, where `group` is what starts them together.
+    gpu_groups
+        Mark of each GPU that it shares with others that have the same mark.
+    fixed
+        Whether its scheduler stops it for nobody.
     bound
         Whether it is part of its node: a DaemonSet's or the kubelet's own.
     owned
@@ -121,7 +128,9 @@ class Pod:
     created: str
     owner: GroupKey | None = None
     gates: tuple[str, ...] = ()
-    gpu_group: str = ""
+    made_by: GroupKey | None = None
+    gpu_groups: tuple[str, ...] = ()
+    fixed: bool = False
     bound: bool = False
     owned: bool = False
     leaving: bool = False
@@ -160,6 +169,8 @@ class Group:
     state
         ``waits`` for a queue's decision, ``goes`` (its pods are, or will be, made), or
         ``held`` (suspended, inactive, ended).
+    fixed_from
+        Priority from which on its pods, once they run, are stopped for nobody; None: from none.
     ignored
         What the object asks that a spec cannot say.
     """
@@ -176,6 +187,7 @@ class Group:
     state: str = "goes"
     independent: bool = False
     created: str = ""
+    fixed_from: int | None = None
     ignored: tuple[str, ...] = ()
 
 

@@ -6,6 +6,7 @@ from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+from kube.queues import KAI_PRIORITY, VOLCANO_ROOT
 from kube.records import Queue, QueueKey
 
 if TYPE_CHECKING:
@@ -32,8 +33,13 @@ class Tenancy:
         self._local: Mapping[tuple[str, str], LocalQueue] = snapshot.local_queues
         self._report = snapshot.report
         for queue in snapshot.queues.values():
-            if queue.parent is not None and queue.parent not in self.queues:
-                self.queues[queue.parent] = Queue(key=queue.parent)
+            if queue.parent is None or queue.parent in self.queues:
+                continue
+            if queue.parent == QueueKey("Volcano", VOLCANO_ROOT):
+                self.queues[queue.key] = replace(queue, parent=None)
+            else:
+                priority = KAI_PRIORITY if queue.parent.kind == "KAI" else 0
+                self.queues[queue.parent] = Queue(key=queue.parent, priority=priority)
         self._break_circles()
 
     @cached_property
@@ -53,10 +59,18 @@ class Tenancy:
             names[key] = name
         return {key: names[key] for key in self.queues}
 
+    @cached_property
+    def unqueued(self) -> str:
+        """Name of the queue of work that names none; empty: `default`, which nobody else has."""
+        taken, name = set(self.names.values()), UNQUEUED
+        while name in taken:
+            name = f"{name}-work"
+        return name if DEFAULT in taken else ""
+
     def of_work(self, namespace: str, named: str) -> str:
         """Name in the spec of the queue that work of a namespace names; empty where it has none."""
         if not named:
-            return UNQUEUED if DEFAULT in self.names.values() else ""
+            return self.unqueued
         local = self._local.get((namespace, named))
         return named if local is None else local.cluster_queue
 

@@ -32,6 +32,8 @@ class Work:
     ----------
     key
         What holds its pods together.
+    fixed
+        Whether its scheduler stops it for nobody, once it runs.
     source
         The object whose pods are still to be made, where there are none yet.
     gang
@@ -47,6 +49,7 @@ class Work:
     created: str
     topology: tuple[str, bool] | None = None
     spread: str | None = None
+    fixed: bool = False
     source: Group | None = None
 
 

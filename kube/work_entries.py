@@ -24,6 +24,9 @@ if TYPE_CHECKING:
     from kube.work import Task, Work
 
 Entry = dict[str, Any]
+SEVERAL = "pods with several shares: each is a replica"
+NOTHING_ELSE: Entry = {"cpu": Amount("0"), "memory": Amount("0")}
+"""What a replica holds that stands for a further share of a pod, besides that share."""
 
 
 class WorkEntries:
@@ -77,6 +80,11 @@ class WorkEntries:
             self.cluster.report.assumed.add(
                 "running pods that nobody would make anew are not preempted", pods[0].full_name
             )
+        elif work.fixed:
+            entry["preemption"] = {"allowed": False}
+            self.cluster.report.assumed.add(
+                "running work that its scheduler stops for nobody is not preempted", work.name
+            )
         elif any(pod.bound for pod in pods):
             entry["preemption"] = {"allowed": False}
             self.cluster.report.assumed.add(
@@ -103,8 +111,10 @@ class WorkEntries:
     def _replicas(self, pod: Pod, own: Entry) -> Iterator[Entry]:
         """The replica of a running pod; shares of a sliced GPU are one replica each."""
         if (pod.namespace, pod.name) in self.holdings.at:
-            at = self.holdings.at[pod.namespace, pod.name]
-            yield {**own, "gpus": (at,)}
+            for index, at in enumerate(self.holdings.at[pod.namespace, pod.name]):
+                yield {**own, "gpus": (at,), **(NOTHING_ELSE if index else {})}
+                if index == 1:
+                    self.cluster.report.assumed.add(SEVERAL, pod.full_name)
             return
         whole, shares = 0, []
         for name, units in self.cluster.gpu_units(pod.template, pod.full_name).items():
@@ -118,12 +128,10 @@ class WorkEntries:
         if whole or not shares:
             yield {**own, "gpus": whole} if whole else own
         for index, milli in enumerate(shares):
-            rest = {"cpu": Amount("0"), "memory": Amount("0")} if index or whole else {}
+            rest = NOTHING_ELSE if index or whole else {}
             yield {**own, "gpus": share(milli), **rest}
         if len(shares) > 1 or (whole and shares):
-            self.cluster.report.assumed.add(
-                "pods with several shares: each is a replica", pod.full_name
-            )
+            self.cluster.report.assumed.add(SEVERAL, pod.full_name)
 
     def pending(self, work: Work) -> Entry | None:
         """Work that waits; None (and a remark) where a spec cannot say what it asks for."""
@@ -199,6 +207,10 @@ class WorkEntries:
             self.cluster.report.ignored.add(
                 "pending pods with resource claims (DRA)", work.name, task.count
             )
+            return None
+        if template.share_devices > 1:
+            remark = "pending pods that ask for shares of several GPUs"
+            self.cluster.report.ignored.add(remark, work.name, task.count)
             return None
         entry = _amounts(template)
         if template.share_milli:

@@ -24,7 +24,7 @@ CLUSTER = [
     pod("s", 1, on="n2"),
     pod("m", 1, on="n3", resource="nvidia.com/mig-1g.10gb"),
     pod("f", on="n1", annotations={"gpu-fraction": "0.5"}, labels={"runai-gpu-group": "g"}),
-    pod("fm", on="n1", annotations={"gpu-memory": "1000"}),
+    pod("fm", on="n1", annotations={"gpu-memory": "1000", "gpu-fraction-num-devices": "2"}),
     *gang("g", 2, 1, tolerations=[{"key": "a", "operator": "Exists"}]),
     pod(
         "p",
@@ -61,8 +61,53 @@ CLUSTER = [
         "cq",
         {
             "cohort": "c",
+            "namespaceSelector": {},
             "resourceGroups": [{"flavors": [{"resources": [{"name": GPU, "nominalQuota": 4}]}]}],
         },
+    ),
+    thing(
+        "Cohort",
+        "kueue.x-k8s.io/v1beta2",
+        "c",
+        {
+            "parentName": "top",
+            "resourceGroups": [
+                {
+                    "flavors": [
+                        {
+                            "resources": [
+                                {"name": GPU, "nominalQuota": 2, "lendingLimit": 1},
+                                {"name": "cpu", "nominalQuota": 2, "borrowingLimit": 1},
+                            ]
+                        }
+                    ]
+                }
+            ],
+        },
+    ),
+    thing("Cohort", "kueue.x-k8s.io/v1beta2", "top", {"parentName": "d"}),
+    thing("Queue", "scheduling.volcano.sh/v1beta1", "c", {"parent": "cq", "weight": 2}),
+    thing(
+        "Queue",
+        "scheduling.run.ai/v2",
+        "cq",
+        {
+            "parentQueue": "c",
+            "resources": {"gpu": {"quota": 1.5, "limit": -1}, "cpu": {"limit": 1000}},
+        },
+    ),
+    thing(
+        "Job",
+        "batch.volcano.sh/v1alpha1",
+        "vj",
+        {"minAvailable": 1, "tasks": [{"replicas": 2, "template": TEMPLATE}]},
+    ),
+    thing("RayCluster", "ray.io/v1", "r-raycluster-x", {}, owner=("RayJob", "r")),
+    thing(
+        "Topology",
+        "kueue.x-k8s.io/v1beta2",
+        "t",
+        {"levels": [{"nodeLabel": "rack"}, {"nodeLabel": "kubernetes.io/hostname"}]},
     ),
     thing("LocalQueue", "kueue.x-k8s.io/v1beta1", "q", {"clusterQueue": "cq"}, namespace="team"),
     thing("Job", "batch/v1", "j", {"parallelism": 2, "suspend": True, "template": TEMPLATE}),

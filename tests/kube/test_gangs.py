@@ -6,6 +6,7 @@ import pytest
 
 from solver.api import solve
 from solver.options import SolveOptions
+from specs.errors import SpecErrors
 from tests.kube.objects import CREATED, GPU, gang, node, pod, read, thing
 
 
@@ -627,3 +628,137 @@ def test_admitted_pods_say_their_local_queue_themselves():
     )
 
     assert told.running("team/p").queue == "lq"
+
+
+def volcano_job(phase, *, least=3, **tasks):
+    told = [
+        {"name": name, "replicas": count, "template": template(gpus)}
+        for name, (count, gpus) in tasks.items()
+    ]
+    spec = {"minAvailable": least, "queue": "v", "tasks": told}
+    status = {"state": {"phase": phase}}
+    api = "batch.volcano.sh/v1alpha1"
+    return thing("Job", api, "vj", spec, namespace="team", status=status)
+
+
+def volcano_group(least):
+    spec = {"minMember": least, "queue": "v"}
+    api = "scheduling.volcano.sh/v1beta1"
+    return thing("PodGroup", api, "vj-uid", spec, namespace="team", owner=("Job", "vj"))
+
+
+def test_a_volcano_job_waits_before_volcano_makes_its_pods():
+    """Volcano makes them when the PodGroup may have room: that is the job one asks about."""
+    job = volcano_job("Pending", least=3, worker=(4, 8))
+
+    told = read([node(f"n{i}", 8) for i in range(3)], job, volcano_group(3))
+    result = solve(told.problem, SolveOptions(workers=1), "cp-sat")
+
+    assert sizes(told.job("team/vj")) == {"replica": (4, 3)}
+    assert told.job("team/vj").queue == "v"
+    assert len(result.plan.placements) == 3
+
+
+def test_a_volcano_job_whose_pods_are_there_is_counted_once():
+    marks = {"volcano.sh/job-name": "vj", "volcano.sh/task-spec": "worker"}
+    pods = [
+        pod(
+            f"vj-worker-{i}",
+            8,
+            labels=marks,
+            annotations={"scheduling.k8s.io/group-name": "vj-uid"},
+            owner=("Job", "vj"),
+        )
+        for i in range(4)
+    ]
+
+    told = read(node("n1", 8), volcano_job("Pending", worker=(4, 8)), volcano_group(3), pods)
+
+    assert [job.name for job in told.problem.jobs] == ["team/vj-uid"]
+
+
+@pytest.mark.parametrize("phase", ["Aborted", "Completed", "Terminated", "Failed"])
+def test_volcano_jobs_that_have_ended_do_not_wait(phase):
+    assert read(node("n1", 8), volcano_job(phase, worker=(4, 8))).problem.jobs == ()
+
+
+def test_several_tasks_of_a_volcano_job_start_whole_and_that_is_said():
+    told = read(node("n1", 8), volcano_job("", least=2, ps=(1, 1), worker=(4, 1)))
+
+    assert sizes(told.job("team/vj")) == {"ps": (1, 1), "worker": (4, 4)}
+    assert told.says("assumed", "several roles start whole", "team/vj")
+
+
+def kai_group(**spec):
+    spec = {"minMember": 1, **spec}
+    return thing("PodGroup", "scheduling.run.ai/v2alpha2", "g", spec, namespace="team")
+
+
+@pytest.mark.parametrize(
+    ("preemptibility", "priority", "fixed"),
+    [("", 50, False), ("", 100, True), ("preemptible", 100, False), ("non-preemptible", 50, True)],
+)
+def test_kai_says_which_work_is_stopped_for_nobody(preemptibility, priority, fixed):
+    marks, owner = {"pod-group-name": "g"}, ("ReplicaSet", "rs")
+    group = kai_group(preemptibility=preemptibility)
+
+    told = read(
+        node("n1", 8),
+        group,
+        pod("p", 1, on="n1", annotations=marks, owner=owner, priority=priority),
+    )
+
+    assert told.running("team/g").preemption.allowed is not fixed
+    assert told.says("assumed", "stops for nobody", "team/g") is fixed
+
+
+def test_a_pod_that_volcano_does_not_preempt_is_not_preempted():
+    marks = {"volcano.sh/preemptable": "false"}
+
+    told = read(node("n1", 8), pod("p", 1, on="n1", annotations=marks, owner=("Job", "j")))
+
+    assert not told.running("team/j").preemption.allowed
+
+
+def test_orders_and_places_of_job_sets_that_a_spec_cannot_say_are_listed():
+    away = {"alpha.jobset.sigs.k8s.io/exclusive-topology": "rack"}
+    entry = {
+        "name": "w",
+        "dependsOn": [{"name": "x", "status": "Ready"}],
+        "template": {"metadata": {"annotations": away}, "spec": {"template": template(1)}},
+    }
+    spec = {"suspend": True, "replicatedJobs": [entry]}
+
+    told = read(
+        node("n1", 8),
+        thing("JobSet", "jobset.x-k8s.io/v1alpha2", "js", spec, namespace="team"),
+    )
+
+    assert told.says("ignored", "dependsOn", "team/js")
+    assert told.says("ignored", "exclusive topology of JobSets", "team/js")
+
+
+def test_what_training_jobs_need_at_least_counts_before_their_pods_are_made():
+    queue = {"kueue.x-k8s.io/queue-name": "lq"}
+    spec = {
+        "runPolicy": {"suspend": True, "schedulingPolicy": {"minAvailable": 2}},
+        "elasticPolicy": {"minReplicas": 2},
+        "pytorchReplicaSpecs": {"Worker": {"replicas": 4, "template": template(8)}},
+    }
+
+    told = read(
+        node("n1", 8),
+        thing("PyTorchJob", "kubeflow.org/v1", "pt", spec, namespace="team", labels=queue),
+    )
+
+    assert sizes(told.job("team/pt")) == {"replica": (4, 2)}
+    assert told.says("ignored", "elasticPolicy", "team/pt")
+
+
+def test_a_pod_group_of_less_than_nobody_is_refused():
+    group = thing(
+        "PodGroup", "scheduling.x-k8s.io/v1alpha1", "g", {"minMember": -1}, namespace="team"
+    )
+
+    with pytest.raises(SpecErrors, match="minMember"):
+        read(node("n1", 8), group)

@@ -7,6 +7,7 @@ import pytest
 from kube.cluster import ImportOptions
 from solver.api import solve
 from solver.options import SolveOptions
+from specs.errors import SpecErrors
 from tests.kube.objects import node, pod, read, thing
 
 
@@ -255,3 +256,36 @@ def test_cpu_only_pods_are_planned_and_counted_too():
 
     assert told.job("team/cpu").roles[0].shape.cpu_milli == 2000
     assert told.job("team/nothing")
+
+
+def test_shares_of_several_gpus_are_held_on_each_and_not_planned():
+    """KAI gives such a pod the same share of so many GPUs; one share of a spec is of one GPU."""
+    two = {"gpu-fraction": "0.5", "gpu-fraction-num-devices": "2"}
+    marks = {"runai-gpu-group/a": "a", "runai-gpu-group/b": "b"}
+
+    told = read(
+        node("n1", 2),
+        pod("runs", on="n1", cpu="4", annotations=two, labels=marks),
+        pod(
+            "beside", on="n1", annotations={"gpu-fraction": "0.5"}, labels={"runai-gpu-group": "b"}
+        ),
+        pod("waits", annotations=two),
+        pod("half", annotations={"gpu-fraction": "0.5"}),
+        pod("whole", 1),
+    )
+    result = solve(told.problem, SolveOptions(workers=1), "cp-sat")
+
+    held = [replica.gpus for replica in told.running("team/runs").replicas]
+    assert sorted(held) == [(0,), (1,)]
+    assert told.running("team/beside").replicas[0].gpus in held
+    assert told.says("ignored", "shares of several GPUs", "1: team/waits")
+    assert {placement.job for placement in result.plan.placements} == {"team/half"}
+    cpus = [replica.cpu for replica in told.spec.running[0].replicas]
+    assert cpus == [None, 0], "its cores are held once"
+
+
+def test_a_number_of_gpus_to_share_that_is_none_is_refused():
+    marks = {"gpu-fraction": "0.5", "gpu-fraction-num-devices": "0"}
+
+    with pytest.raises(SpecErrors, match="gpu-fraction-num-devices"):
+        read(node("n1", 2), pod("p", annotations=marks))

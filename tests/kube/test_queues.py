@@ -366,3 +366,110 @@ def test_amounts_that_are_not_counted_are_said():
     told = read(node("n1", 8), thing("Queue", "scheduling.volcano.sh/v1beta1", "v", spec))
 
     assert told.says("ignored", "queue amounts of example.com/fpga", "v")
+
+
+def kai(name, *, parent="", **spec):
+    """A Queue of KAI; amounts are (quota, limit, weight)."""
+    amounts = {key: spec.pop(key) for key in ("gpu", "cpu", "memory") if key in spec}
+    if amounts:
+        keys = ("quota", "limit", "overQuotaWeight")
+        spec["resources"] = {
+            key: {k: v for k, v in zip(keys, told, strict=True) if v is not None}
+            for key, told in amounts.items()
+        }
+    if parent:
+        spec["parentQueue"] = parent
+    return thing("Queue", "scheduling.run.ai/v2", name, spec)
+
+
+OPEN = (0, -1, 1)
+
+
+def kai_pod(name, gpus, queue, **rest):
+    return pod(name, gpus, labels={"kai.scheduler/queue": queue}, **rest)
+
+
+def test_a_kai_queue_that_says_no_priority_has_one_of_100():
+    """One of priority 50 is behind it, not before it."""
+    told = read(
+        node("n1", 8),
+        kai("low", gpu=OPEN, cpu=OPEN, memory=OPEN, priority=50),
+        kai("norm", gpu=OPEN, cpu=OPEN, memory=OPEN, parent="org"),
+        kai_pod("l", 8, "low"),
+        kai_pod("n", 8, "norm", created="2026-01-02T00:00:00Z"),
+    )
+
+    assert [queue(told, name).priority for name in ("low", "norm", "org")] == [50, 100, 100]
+
+
+def test_what_a_kai_queue_does_not_say_is_nothing():
+    """A limit is 0 where it is not said, as for its scheduler: only -1 is without end."""
+    told = read(
+        node("n1", 16),
+        kai("some", gpu=(8, None, None), cpu=OPEN, memory=OPEN),
+        kai("none"),
+        kai_pod("p", 8, "some"),
+        kai_pod("q", 1, "none"),
+    )
+
+    assert queue(told, "some").limit == {"gpu_milli": 0}
+    assert queue(told, "some").weight == 0
+    assert queue(told, "none").limit == {"gpu_milli": 0, "cpu_milli": 0, "memory_mib": 0}
+    assert told.says("ignored", "no limit of gpu", "2: some, none")
+    assert started(told) == set()
+
+
+def test_what_else_kai_queues_say_is_listed():
+    told = read(
+        node("n1", 8),
+        kai("a", gpu=(8, -1, 2), cpu=(0, -1, 5), memory=OPEN, preemptMinRuntime="1h"),
+    )
+
+    assert told.says("ignored", "least run times", "1: a")
+    assert told.says("ignored", "weights of CPU and memory", "1: a")
+
+
+def volcano(name, **spec):
+    return thing("Queue", "scheduling.volcano.sh/v1beta1", name, spec)
+
+
+def test_the_root_queue_of_volcano_is_above_all_others():
+    """What it may use at most binds all of them together."""
+    told = read(
+        [node(f"n{i}", 8) for i in range(4)],
+        volcano("root", capability={GPU: "16"}),
+        volcano("a", parent="root"),
+        volcano("b"),
+    )
+
+    assert queue(told, "root").limit["gpu_milli"] == 16_000
+    assert queue(told, "a").parent == queue(told, "b").parent == "root"
+    assert queue(read(node("n1", 8), volcano("a", parent="root")), "a").parent is None
+
+
+def test_what_else_volcano_queues_say_is_listed():
+    made = volcano(
+        "a",
+        reclaimable=False,
+        affinity={"nodeGroupAffinity": {}},
+        dequeueStrategy="fifo",
+        guarantee={"resource": {GPU: "4"}},
+        deserved={GPU: "8"},
+    )
+    made["metadata"]["annotations"] = {"volcano.sh/hierarchy": "root/sci/dev"}
+
+    told = read(node("n1", 8), made)
+
+    for word in ("reclaimable", "affinity", "dequeueStrategy", "guarantees", "hierarchy"):
+        assert told.says("ignored", word, "1: a"), word
+
+
+def test_a_pod_group_of_volcano_that_names_no_queue_is_in_default():
+    group = thing(
+        "PodGroup", "scheduling.volcano.sh/v1beta1", "g", {"minMember": 2}, namespace="team"
+    )
+
+    told = read(node("n1", 8), volcano("default"), group, gang("g", 2, 1), pod("free", 1))
+
+    assert told.job("team/g").queue == "default"
+    assert told.job("team/free").queue == "unqueued"
