@@ -39,6 +39,7 @@ class Assembly:
         self._tenancy = tenancy
         self._report = snapshot.report
         self._names: set[str] = set()
+        self._by_name: set[GroupKey] = set()
         # A Workload (or another Group) speaks for the pods of the object that it stands for.
         self._for: dict[GroupKey, Group] = {
             group.stands_for: group
@@ -85,7 +86,10 @@ class Assembly:
         job = GroupKey("RayJob", key.namespace, made_by[1]) if made_by else key
         if job not in self._for:
             return key
-        self._report.assumed.add("RayClusters are of the RayJobs that their names tell", str(key))
+        if key not in self._by_name:
+            remark = "RayClusters are of the RayJobs that their names tell"
+            self._report.assumed.add(remark, str(key))
+            self._by_name.add(key)
         return job
 
     def _says(self, key: GroupKey) -> Group | None:
@@ -224,11 +228,16 @@ class Assembly:
             return tasks, False
         if len(tasks) == 1:
             (task,) = tasks
-            if needed > task.count:
+            missing = needed - task.count
+            if missing > 0 and says is not None and len(says.members) > 1:
+                remark = "members of gangs that are not made yet, in other roles: not planned"
+                self._report.ignored.add(remark, name, missing)
+                needed = task.count
+            elif missing > 0:
                 self._report.assumed.add(
                     "members of gangs that are not made yet are like the ones that are",
                     name,
-                    needed - task.count,
+                    missing,
                 )
             count = min(max(task.count, needed), MAX_COUNT)
             return [replace(task, count=count, least=min(needed, count))], True

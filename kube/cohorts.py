@@ -90,13 +90,16 @@ class Cohorts:
                 limits[key][pair[1]] = limits[key].get(pair[1], Fraction(0)) + limit
         return limits
 
-    def quota(self, key: QueueKey) -> Mapping[str, Fraction]:
-        """What a queue and all below it are guaranteed, by resource."""
-        found = dict(self._queues[key].quota)
-        for child in self._below[key]:
-            for resource, amount in self.quota(child).items():
-                found[resource] = found.get(resource, Fraction(0)) + amount
-        return found
+    @cached_property
+    def quotas(self) -> Mapping[QueueKey, Mapping[str, Fraction]]:
+        """What each queue and all below it are guaranteed, by resource."""
+        totals: dict[QueueKey, dict[str, Fraction]] = {}
+        for key in reversed(self._from_the_top()):
+            total = totals[key] = dict(self._queues[key].quota)
+            for child in self._below[key]:
+                for resource, amount in totals[child].items():
+                    total[resource] = total.get(resource, Fraction(0)) + amount
+        return totals
 
     def _from_the_top(self) -> list[QueueKey]:
         order = list(self._below[None])

@@ -81,7 +81,7 @@ class QueueEntries:
         """Quota and limit of a queue of Kueue: those that its parent does not imply."""
         own = {resource: amount for resource, amount in queue.quota.items() if amount}
         if queue.key.kind == "Cohort":
-            total = self._cohorts.quota(queue.key)
+            total = self._cohorts.quotas[queue.key]
             own = {resource: total[resource] for resource in own}
         limits = self._cohorts.limits
         above = limits[queue.parent] if queue.parent is not None else {}
@@ -99,7 +99,7 @@ class QueueEntries:
         for resource in sorted(closed):
             limit[resource] = Fraction(0)
             words = "GPUs" if resource == "gpu" else resource
-            remark = f"ClusterQueues that do not cover {words} admit no work that asks for it"
+            remark = f"ClusterQueues that do not cover {words} admit no work that asks for any"
             self.cluster.report.assumed.add(remark, self.tenancy.names[queue.key])
         return own, limit
 

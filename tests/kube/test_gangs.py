@@ -622,6 +622,19 @@ def test_pods_of_a_ray_job_are_in_the_queue_that_admitted_it(object_is_there):
     assert not told.says("Workload objects without pods")
 
 
+def test_members_of_other_roles_that_are_not_made_yet_are_not_taken_for_those_that_are():
+    """The head of a RayCluster has no GPUs: it is no third worker with eight."""
+    marks = {"ray.io/cluster": "r-x1y2z", "ray.io/node-type": "worker"}
+    pods = [pod(f"p{i}", 8, labels=marks, owner=("RayCluster", "r-x1y2z")) for i in range(2)]
+    sets = pod_set("head", 1, 0), pod_set("w", 2, 8)
+
+    told = read(node("n1", 8), kueue_workload(*sets, owner=("RayJob", "r")), pods)
+
+    assert sizes(told.job("team/r-x1y2z")) == {"replica": (2, 2)}
+    assert told.says("ignored", "in other roles", "1: team/r-x1y2z")
+    assert told.says("assumed", "RayJobs that their names tell", "1: team/r-x1y2z")
+
+
 def test_admitted_pods_say_their_local_queue_themselves():
     told = read(
         node("n1", 8), pod("p", 1, on="n1", labels={"kueue.x-k8s.io/local-queue-name": "lq"})
