@@ -26,7 +26,14 @@ OPTIONAL = (
     ),
     *(
         tuple(f"/apis/kueue.x-k8s.io/{version}/{kind}" for version in ("v1beta2", "v1beta1"))
-        for kind in ("workloads", "clusterqueues", "localqueues", "cohorts", "topologies")
+        for kind in (
+            "workloads",
+            "clusterqueues",
+            "localqueues",
+            "cohorts",
+            "topologies",
+            "resourceflavors",
+        )
     ),
     ("/apis/scheduling.x-k8s.io/v1alpha1/podgroups",),
     ("/apis/scheduling.volcano.sh/v1beta1/podgroups",),
@@ -36,6 +43,8 @@ OPTIONAL = (
     ("/apis/kai.scheduler/v1alpha1/topologies",),
     ("/apis/jobset.x-k8s.io/v1alpha2/jobsets",),
     ("/apis/leaderworkerset.x-k8s.io/v1/leaderworkersets",),
+    ("/apis/batch.volcano.sh/v1alpha1/jobs",),
+    ("/apis/ray.io/v1/rayclusters",),
     ("/apis/kubeflow.org/v1/pytorchjobs",),
     ("/apis/kubeflow.org/v2beta1/mpijobs",),
 )

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from kube.assembly import Assembly
 from kube.cluster import Cluster, ImportOptions
 from kube.device_counts import settle_claims
+from kube.flavors import in_flavors
 from kube.holdings import Holdings
 from kube.node_entries import NodeEntries
 from kube.queue_entries import QueueEntries
@@ -70,6 +71,8 @@ def import_cluster(snapshot: Snapshot, options: ImportOptions | None = None) -> 
     cluster = Cluster(snapshot, options or ImportOptions())
     tenancy = Tenancy(snapshot)
     placed, waiting = Assembly(snapshot, tenancy).works()
+    flavors, report = snapshot.flavors, snapshot.report
+    waiting = [in_flavors(work, tenancy, flavors, report) for work in waiting]
     holdings = Holdings(cluster)
     holdings.hold(placed)
     holdings.lay_out()

@@ -121,7 +121,7 @@ def read_template(meta: Fields, spec: Fields, status: Fields | None = None) -> T
                 ignored.append(f"{word} to other pods")
         if rules.has("preferredDuringSchedulingIgnoredDuringExecution"):
             ignored.append("preferred pod affinity or anti-affinity")
-    tolerations, left_out = _tolerations(spec)
+    tolerations, left_out = read_tolerations(spec)
     if left_out:
         ignored.append("tolerations that compare numbers, or values of every key")
     share_milli, share_memory = _share(annotations, meta)
@@ -214,7 +214,8 @@ def _selects(rule: Fields, labels: Mapping[str, str]) -> bool:
     return True
 
 
-def _tolerations(spec: Fields) -> tuple[tuple[Toleration, ...], bool]:
+def read_tolerations(spec: Fields) -> tuple[tuple[Toleration, ...], bool]:
+    """Tolerations that a spec has words for, and whether there are others."""
     found, left_out = [], False
     for entry in spec.maps("tolerations"):
         operator, key = entry.text("operator") or "Equal", entry.text("key")

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from kube import groups
 from kube.claims import DRIVERS, Claims, read_claim, read_slice
+from kube.flavors import Flavor, read_flavor
 from kube.nodes import read_node
 from kube.pods import read_pod
 from kube.queues import cluster_queue, cohort, kai_queue, local_queue, volcano_queue
@@ -50,7 +51,6 @@ TOPOLOGIES = (("kueue.x-k8s.io", "Topology"), ("kai.scheduler", "Topology"))
 DEVICES = "resource.k8s.io"
 DEVICE_KINDS = ("ResourceSlice", "ResourceClaim", "ResourceClaimTemplate", "DeviceClass")
 NOT_USED = {
-    ("kueue.x-k8s.io", "ResourceFlavor"): "node labels and taints of ResourceFlavors",
     ("policy", "PodDisruptionBudget"): "PodDisruptionBudgets",
 }
 
@@ -61,6 +61,8 @@ class Snapshot:
 
     Parameters
     ----------
+    flavors
+        ResourceFlavors of Kueue by name.
     local_queues
         LocalQueues by namespace and name.
     priority_classes
@@ -77,6 +79,7 @@ class Snapshot:
     pods: dict[tuple[str, str], Pod] = field(default_factory=dict)
     groups: dict[GroupKey, Group] = field(default_factory=dict)
     queues: dict[QueueKey, Queue] = field(default_factory=dict)
+    flavors: dict[str, Flavor] = field(default_factory=dict)
     local_queues: dict[tuple[str, str], LocalQueue] = field(default_factory=dict)
     priority_classes: dict[str, int] = field(default_factory=dict)
     topologies: list[tuple[str, ...]] = field(default_factory=list)
@@ -161,6 +164,10 @@ class Snapshot:
         elif kind in QUEUES:
             queue = QUEUES[kind](name, obj)
             self.queues[queue.key] = queue
+        elif kind == ("kueue.x-k8s.io", "ResourceFlavor"):
+            self.flavors[name], remarks = read_flavor(obj)
+            for remark in remarks:
+                self.report.ignored.add(remark, name)
         elif kind == ("kueue.x-k8s.io", "LocalQueue"):
             key, local = local_queue(namespace, name, obj)
             self.local_queues[key] = local

@@ -62,7 +62,9 @@ CLUSTER = [
         {
             "cohort": "c",
             "namespaceSelector": {},
-            "resourceGroups": [{"flavors": [{"resources": [{"name": GPU, "nominalQuota": 4}]}]}],
+            "resourceGroups": [
+                {"flavors": [{"name": "f", "resources": [{"name": GPU, "nominalQuota": 4}]}]}
+            ],
         },
     ),
     thing(
@@ -102,6 +104,7 @@ CLUSTER = [
         "vj",
         {"minAvailable": 1, "tasks": [{"replicas": 2, "template": TEMPLATE}]},
     ),
+    thing("ResourceFlavor", "kueue.x-k8s.io/v1beta2", "f", {"nodeLabels": {"rack": "r1"}}),
     thing("RayCluster", "ray.io/v1", "r-raycluster-x", {}, owner=("RayJob", "r")),
     thing(
         "Topology",

@@ -473,3 +473,53 @@ def test_a_pod_group_of_volcano_that_names_no_queue_is_in_default():
 
     assert told.job("team/g").queue == "default"
     assert told.job("team/free").queue == "unqueued"
+
+
+def flavor(name, labels, **spec):
+    spec = {"nodeLabels": labels, **spec}
+    return thing("ResourceFlavor", "kueue.x-k8s.io/v1beta2", name, spec)
+
+
+def test_work_goes_to_nodes_of_a_flavor_of_its_queue():
+    """Kueue puts the flavor's labels into the pods: the plan names no other node."""
+    spot = {"key": "spot", "effect": "NoSchedule"}
+    amounts = [
+        gpus(16),
+        {"name": "cpu", "nominalQuota": "9"},
+        {"name": "memory", "nominalQuota": "9Gi"},
+    ]
+    told = read(
+        node("a1", 8, labels={"pool": "a100"}),
+        node("h1", 8, labels={"pool": "h100"}, taints=(spot,)),
+        kueue("ClusterQueue", "h", flavors={"h100": amounts}, namespaceSelector={}),
+        flavor("h100", {"pool": "h100"}, tolerations=[{**spot, "operator": "Exists"}]),
+        local_queue("lq", "h"),
+        workload("w", "lq", pod_set("main", 2, 4), pod_set("launcher", 1, 0)),
+    )
+
+    result = solve(told.problem, SolveOptions(workers=1), "cp-sat")
+
+    roles = {role.name: role.node_selector for role in told.spec.jobs[0].roles}
+    assert roles == {"main": {"pool": "h100"}, "launcher": {}}
+    assert {p.node for p in result.plan.placements if p.role == "main"} == {"h1"}
+
+
+def test_work_of_a_queue_with_two_flavors_goes_to_nodes_of_either():
+    def planned(flavors):
+        told = read(
+            node("other", 8),
+            node("a1", 8, labels={"pool": "a100"}),
+            node("h1", 8, labels={"pool": "h100"}),
+            kueue(
+                "ClusterQueue", "c", flavors={"h": [gpus(9)], "a": [gpus(9)]}, namespaceSelector={}
+            ),
+            flavors,
+            local_queue("lq", "c"),
+            workload("w", "lq", pod_set("main", 2, 8)),
+        )
+        return told.spec.jobs[0].node_selector, told.says("assumed", "ResourceFlavors", "team/big")
+
+    either = planned([flavor("h", {"pool": "h100"}), flavor("a", {"pool": "a100"})])
+
+    assert either == ({"affinity-1": "yes"}, False)
+    assert planned([flavor("h", {"pool": "h100"})]) == ({}, True), "nobody knows the other"
