@@ -52,13 +52,12 @@ def in_flavors(
     queue = tenancy.queues.get(QueueKey("ClusterQueue", work.queue))
     if queue is None:
         return work
-    tasks = []
+    tasks, unknown = [], False
     for task in work.tasks:
         devices = _devices(task.template)
         names = dict.fromkeys(flavor for flavor, resource in queue.flavors if resource in devices)
         found = [flavors[name] for name in names if name in flavors]
-        if len(found) < len(names):
-            report.assumed.add(UNKNOWN, work.name)
+        unknown = unknown or len(found) < len(names)
         if not found or len(found) < len(names) or not all(flavor.labels for flavor in found):
             tasks.append(task)
             continue
@@ -73,6 +72,8 @@ def in_flavors(
             tolerations=tuple(dict.fromkeys([*task.template.tolerations, *tolerations])),
         )
         tasks.append(replace(task, template=template))
+    if unknown:
+        report.assumed.add(UNKNOWN, work.name)
     return replace(work, tasks=tuple(tasks))
 
 

@@ -190,7 +190,11 @@ def leader_worker_set(namespace: str, name: str, obj: Fields) -> Iterator[Group]
 
 def ray_cluster(namespace: str, name: str, obj: Fields) -> Iterator[Group]:
     """A RayCluster: which RayJob made it."""
-    yield _group(GroupKey("RayCluster", namespace, name), obj)
+    suspended = obj.map("spec").flag("suspend")
+    yield replace(
+        _group(GroupKey("RayCluster", namespace, name), obj),
+        ignored=("RayClusters that are suspended",) if suspended else (),
+    )
 
 
 def training_job(namespace: str, name: str, obj: Fields) -> Iterator[Group]:

@@ -57,6 +57,8 @@ class QueueEntries:
         entry: Entry = {"name": name}
         for remark in queue.remarks:
             self.cluster.report.ignored.add(remark, name)
+        for remark in queue.assumed:
+            self.cluster.report.assumed.add(remark, name)
         if queue.parent is not None:
             entry["parent"] = self.tenancy.names[queue.parent]
         if queue.priority:

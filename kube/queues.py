@@ -165,10 +165,11 @@ def kai_queue(name: str, obj: Fields) -> Queue:
     scale = {"gpu": Fraction(1), "cpu": Fraction(1, 1000), "memory": Fraction(MEGABYTE)}
     resources = spec.map("resources")
     remarks = [remark for key, remark in KAI.items() if spec.has(key)]
+    assumed = []
     for resource, unit in scale.items():
         entry = resources.map(resource)
         if not entry.has("limit"):
-            remarks.append(f"KAI queues that say no limit of {resource}: it is 0, nothing starts")
+            assumed.append(f"KAI queues that say no limit of {resource}: it is 0, none may be used")
         if _finite(entry, "limit"):
             limit[resource] = max(Fraction(0), entry.amount("limit")) * unit
         if _finite(entry, "quota"):
@@ -192,6 +193,7 @@ def kai_queue(name: str, obj: Fields) -> Queue:
         quota=quota,
         limit=limit,
         remarks=tuple(dict.fromkeys(remarks)),
+        assumed=tuple(assumed),
     )
 
 

@@ -221,6 +221,8 @@ class Queue:
         Why its pending work does not start; empty where it does.
     remarks
         What of it a spec cannot say.
+    assumed
+        What it does not say, and is taken for.
     """
 
     key: QueueKey
@@ -232,6 +234,7 @@ class Queue:
     flavors: Mapping[tuple[str, str], Nominal] = field(default_factory=dict)
     held: str = ""
     remarks: tuple[str, ...] = ()
+    assumed: tuple[str, ...] = ()
 
 
 class LocalQueue(NamedTuple):

@@ -775,3 +775,11 @@ def test_a_pod_group_of_less_than_nobody_is_refused():
 
     with pytest.raises(SpecErrors, match="minMember"):
         read(node("n1", 8), group)
+
+
+def test_a_suspended_ray_cluster_is_said():
+    told = read(
+        node("n1", 8), thing("RayCluster", "ray.io/v1", "rc", {"suspend": True}, namespace="team")
+    )
+
+    assert told.says("ignored", "RayClusters that are suspended", "1: team/rc")

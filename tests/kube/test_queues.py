@@ -415,7 +415,7 @@ def test_what_a_kai_queue_does_not_say_is_nothing():
     assert queue(told, "some").limit == {"gpu_milli": 0}
     assert queue(told, "some").weight == 0
     assert queue(told, "none").limit == {"gpu_milli": 0, "cpu_milli": 0, "memory_mib": 0}
-    assert told.says("ignored", "no limit of gpu", "2: some, none")
+    assert told.says("assumed", "no limit of gpu", "2: some, none")
     assert started(told) == set()
 
 
