@@ -260,7 +260,9 @@ class Assembly:
         for group in self._snapshot.groups.values():
             about = group.stands_for if group.key.kind == "Workload" else group.key
             about = about or group.key
-            if not group.members or about in have_pods or self._is_part(group):
+            if about in have_pods or self._is_part(group):
+                continue
+            if not group.members and group.state != "held":
                 continue
             work = self._from_templates(group, about)
             if work is not None:

@@ -193,7 +193,7 @@ def ray_cluster(namespace: str, name: str, obj: Fields) -> Iterator[Group]:
     suspended = obj.map("spec").flag("suspend")
     yield replace(
         _group(GroupKey("RayCluster", namespace, name), obj),
-        ignored=("RayClusters that are suspended",) if suspended else (),
+        state="held" if suspended else "goes",
     )
 
 

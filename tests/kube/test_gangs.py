@@ -777,9 +777,12 @@ def test_a_pod_group_of_less_than_nobody_is_refused():
         read(node("n1", 8), group)
 
 
-def test_a_suspended_ray_cluster_is_said():
-    told = read(
-        node("n1", 8), thing("RayCluster", "ray.io/v1", "rc", {"suspend": True}, namespace="team")
-    )
+def test_a_suspended_ray_cluster_is_said_where_nothing_else_speaks_for_it():
+    made = thing("RayCluster", "ray.io/v1", "rc", {"suspend": True}, namespace="team")
+    queued = kueue_workload(pod_set("w", 2, 4), owner=("RayCluster", "rc"))
 
-    assert told.says("ignored", "RayClusters that are suspended", "1: team/rc")
+    alone, waits = read(node("n1", 8), made), read(node("n1", 8), made, queued)
+
+    assert alone.says("ignored", "RayCluster objects suspended", "1: team/rc")
+    assert [job.name for job in waits.problem.jobs] == ["team/rc"]
+    assert not waits.says("suspended")
