@@ -119,7 +119,8 @@ def message(error: BaseException) -> str:
         return "interrupted"
     if isinstance(error, OSError) and error.filename is not None:
         return f"error: {error.filename}: {error.strerror}"
-    text = error.format_message() if isinstance(error, typer.BadParameter) else str(error)
+    # An error of the command line also knows the option and what it may have meant.
+    text = getattr(error, "format_message", error.__str__)()
     line = " ".join(text.split()) or type(error).__name__
     if exit_code(error) == 70:
         return f"internal error: {type(error).__name__}: {line} (--debug shows where)"

@@ -135,6 +135,8 @@ def read_question(asked: Asked, save: Path | None, *, plotted: bool) -> SweepQue
             "cp-sat takes its jobs in the order of fifo-skip and looks at no priority;"
             " priority+cp-sat does"
         )
+    if any(arrival.job.must for arrival in first.everyone):
+        notes.append("must has no say over time: a job that never fits is named as unschedulable")
     same = [source.name for source in sources if not source.draws]
     if len(seeds) > 1 and same:
         whose = "" if len(same) == len(sources) else f" of {', '.join(same)}"

@@ -36,6 +36,11 @@ def wall_ms(text: str) -> int | None:
     return _since_epoch(text) if _TIME.fullmatch(text) else None
 
 
+def wall_text(at_ms: int) -> str:
+    """The time as people write it, to the second: the way back of `wall_ms`."""
+    return f"{datetime(1970, 1, 1) + timedelta(milliseconds=at_ms):%Y-%m-%d %H:%M:%S}"
+
+
 def zoned_ms(text: str) -> int | None:
     """A time with its distance to UTC, in ms since 1970; None where it is none.
 

@@ -65,10 +65,14 @@ def _entries(file: str, text: str) -> Iterator[tuple[int, object]]:
         yield line, entry
         at, first = _after_space(text, at), False
         if text.startswith("]", at):
-            return
+            break
         if not text.startswith(",", at):
             raise TraceError(file, "the list of jobs has no end", "Is the file cut off?", line)
         at = _after_space(text, at + 1)
+    line, end = line + text.count("\n", begun, at), _after_space(text, at + 1)
+    if end < len(text):
+        line += text.count("\n", at, end)
+        raise TraceError(file, "there is more after the list of jobs", "Keep one list", line)
 
 
 def _after_space(text: str, at: int) -> int:

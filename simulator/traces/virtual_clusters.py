@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from simulator.scenario import Rejected, Scenario
+from simulator.traces.cells import wall_text
 from simulator.traces.machines import nodes_of
 from simulator.traces.submission import Selector, Submission, arrivals_of, cpu_gang, gang
 from simulator.traces.table import TraceError, near_and_known
@@ -118,13 +119,14 @@ def vc_scenario(
         cluster.name: () if only else ((LABEL, cluster.name),)
         for cluster in ([only] if only else clusters)
     }
-    kept, rejected = list[Submission](), list(broken)
+    kept, rejected, outside_ms = list[Submission](), list(broken), list[int]()
     for job in jobs:
         if only is not None and job.vc != only.name:
             continue
         if job.submit_ms is None:
             reason = "unreadable time of submission"
         elif window is not None and job.submit_ms not in window:
+            outside_ms.append(job.submit_ms)
             continue
         elif job.vc not in labels:
             reason = f'VC "{job.vc}" without a size' if job.vc else "no VC"
@@ -142,6 +144,9 @@ def vc_scenario(
             kept.append(submission)
             continue
         rejected.append(Rejected(file=job.file, line=job.line, reason=reason))
+    if outside_ms and not kept:
+        span = f"{wall_text(min(outside_ms))} to {wall_text(max(outside_ms))}"
+        notes = [*notes, f"No job is of the time asked for; others are of {span}."]
     return Scenario(
         name=name,
         nodes=tuple(

@@ -31,7 +31,7 @@ class Window:
         self.until_ms = _edge_ms("until", until, file)
         begin, end = self.since_ms, self.until_ms
         if begin is not None and end is not None and begin >= end:
-            raise TraceError(file, f"since comes before until, {since} not before {until}")
+            raise TraceError(file, f"no time lies between since {since} and until {until}")
 
     def __contains__(self, at_ms: int) -> bool:
         after = self.since_ms is None or self.since_ms <= at_ms

@@ -310,6 +310,17 @@ def test_that_cp_sat_looks_at_no_priority_is_told_where_priorities_differ():
     assert not told(SPEC, "cp-sat")
 
 
+def test_that_must_has_no_say_over_time_is_told():
+    spec = """
+cluster: {nodes: [{name: n, gpus: 1}]}
+jobs: [{name: huge, gpus: 9, must: true, duration: 1s}]
+"""
+    told = answer("--policies", "first-fit", stdin=spec)["notes"]
+
+    assert any("must has no say" in note for note in told)
+    assert any("never fits: huge" in note for note in told)
+
+
 def test_yaml_says_the_same_as_json():
     words = ("simulate", "-", "--policies", "easy", "--workers", 1, "--output")
     asked = (unstrand(*words, form, stdin=SPEC).out for form in ("json", "yaml"))

@@ -1,6 +1,7 @@
 """The Philly trace: gangs, time, windows, and rows that break naive importers."""
 
 import gzip
+import re
 import shutil
 from collections import Counter
 from pathlib import Path
@@ -178,12 +179,20 @@ def test_a_given_number_of_nodes_makes_up_for_a_missing_size():
         ),
         (
             {"since": "2017-11-02", "until": "2017-11-01"},
-            "since comes before until, 2017-11-02 not before 2017-11-01",
+            "no time lies between since 2017-11-02 and until 2017-11-01",
         ),
     ],
 )
 def test_a_question_without_sense_is_refused(options, message):
     assert str(refusal(read_philly, SMALL, **options)) == f"{SMALL}/philly_jobs.csv: {message}"
+
+
+def test_a_time_without_jobs_says_when_there_are_some():
+    scenario = read_philly(SMALL, since="2015-01-01", until="2015-02-01")
+
+    assert not scenario.arrivals
+    note = next(note for note in scenario.notes if "of the time asked for" in note)
+    assert re.search(r"others are of 2017-\d\d-\d\d [\d:]+ to 2017-\d\d-\d\d [\d:]+\.", note)
 
 
 @pytest.mark.parametrize("nodes", [0, -1, 10**9])
@@ -275,6 +284,10 @@ def test_entries_of_the_log_that_cannot_be_used_are_rejected_with_their_line():
         ('[\n{"status": "Pass"},\n{"sta', ":3: not JSON from here on. Is the file cut off?"),
         ('[\n{"status": "Pass"}', ":2: the list of jobs has no end. Is the file cut off?"),
         ("[" * 100_000, ":1: not JSON from here on. Is the file cut off?"),
+        (
+            '[\n{"status": "Pass"}\n]\n\n[]',
+            ":5: there is more after the list of jobs. Keep one list",
+        ),
     ],
 )
 def test_another_file_than_the_log_is_refused(tmp_path, content, message):
