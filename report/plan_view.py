@@ -64,8 +64,8 @@ def _headline(problem: Problem, result: SolveResult) -> Text:
         (result.status.value, styles.get(result.status, "bold red")),
         f" plan by {result.policy}, checked, in {seconds(result.timing.total_s)}\n",
         f"{m.admitted_jobs} of {plural(len(problem.jobs), 'job')} start on "
-        f"{amount(m.admitted_gpus)} GPUs; {amount(m.free_gpus)} GPUs stay free, "
-        f"{amount(m.stranded_gpus)} of them stranded; {percent(m.utilization_ratio)} in use",
+        f"{_gpus(m.admitted_gpus)}; {_gpus(m.free_gpus)} stay{'s' if m.free_gpus == 1 else ''} "
+        f"free, {amount(m.stranded_gpus)} of them stranded; {percent(m.utilization_ratio)} in use",
     )
     if result.evictions or result.moves:
         text.append(f"\n{_price(result)}")
@@ -230,13 +230,17 @@ def _in_words(term: ObjectiveTerm, value: float) -> str:
     return f"{amount(value / scale, 4)} {word}".rstrip()
 
 
+def _gpus(gpus: float) -> str:
+    return f"{amount(gpus)} {'GPU' if gpus == 1 else 'GPUs'}"
+
+
 def _stranded(result: SolveResult) -> list[RenderableType]:
     m = result.metrics
     causes = {cause: gpus for cause, gpus in m.stranded_by_cause.items() if gpus}
     text = f"  {amount(m.stranded_gpus)} of {amount(m.free_gpus)} free GPUs"
     if causes:
         text += f", by cause: {', '.join(f'{c} {amount(g)}' for c, g in causes.items())}"
-    text += f"; fragmentation {amount(m.fragmentation_gpus)} GPUs"
+    text += f"; fragmentation {_gpus(m.fragmentation_gpus)}"
     shapes = {shape: gpus for shape, gpus in m.stranded_by_shape.items() if gpus}
     if not shapes:
         return [Text(text)]

@@ -189,7 +189,7 @@ class Meter:
     @property
     def fragmented_milli(self) -> float:
         """Fragmentation now, in milli-GPU."""
-        return self._fragmented
+        return max(0.0, self._fragmented)  # a running sum may miss zero by a hair
 
     def begin(self, cluster: Cluster) -> None:
         """Look at everything once."""

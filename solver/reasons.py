@@ -25,6 +25,7 @@ from solver.islands import parts_now
 from solver.problem import Problem, RoleKey
 from solver.queues import subtree
 from solver.result import FactValue, Pending
+from solver.result_text import counted
 from solver.room import Lift, Room, lifted, plain, room_for
 from solver.slices import free_slots
 from solver.solution import Plan
@@ -153,7 +154,9 @@ class _Desk:
             if capacity == 0:
                 largest = max((len(kind.usable_gpus) for kind in self._opened), default=0)
                 facts["largest_node_gpus"] = largest
-                text = f"asks for {wish} on one node; the largest node has {largest} GPUs"
+                text = (
+                    f"asks for {wish} on one node; the largest node has {counted(largest, 'GPU')}"
+                )
                 if shape.share_memory_mib:
                     memories = (m for n in self._opened for m in n.topology.gpu_memory_mib if m)
                     most = max(memories, default=0)
@@ -230,10 +233,13 @@ class _Desk:
                         if t.repels and not any(s.tolerates(t) for s in shape.tolerations)
                     }
                 )
-                text = f"does not tolerate {', '.join(taints)}; {free} GPUs would be free"
+                text = (
+                    f"does not tolerate {', '.join(taints)}; {counted(free, 'GPU')} would be free"
+                )
             case Lift.LABEL:
                 wanted = ", ".join(f"{k}={v}" for k, v in shape.node_selector)
-                text = f"asks for nodes with {wanted}; {free} GPUs would be free without that"
+                gpus = counted(free, "GPU")
+                text = f"asks for nodes with {wanted}; {gpus} would be free without that"
             case Lift.LINK:
                 best = self._best_link(shape, states)
                 facts["best_link_among_free"] = best
@@ -293,7 +299,7 @@ class _Desk:
         )
         facts |= {"needs_nodes": needed, "largest_domain_nodes": largest}
         facts["best_group_free"] = _number(best / GPU_MILLI)
-        nodes = "1 node" if needed == 1 else f"{needed} nodes"
+        nodes = counted(needed, "node")
         text = f"wants {wanted} ({nodes}) within one {level}"
         if largest < needed:
             text += f"; the largest has {largest}"
@@ -385,7 +391,7 @@ class _Desk:
             slots = "1 memory slot is" if free == 1 else f"{free} memory slots are"
             text = f"wants {wish}; {slots} free, but not where such slices begin"
         if roomy and limit is not None:
-            gpus = "1 GPU" if limit == 1 else f"{limit} GPUs"
+            gpus = counted(limit, "GPU")
             text = f"wants {wish}; a plan may change the geometry of {gpus}"
         elif roomy:
             text = f"wants {wish} in {job.min_replicas} replicas; room for {roomy}"
@@ -455,7 +461,7 @@ class _Desk:
         free = self._free(shape)
         if free < needs:
             each = "" if job.gang or job.replicas == 1 else " for each replica"
-            text = f"wants {_number(needs)} GPUs{each}; {_number(free)} free"
+            text = f"wants {counted(_number(needs), 'GPU')}{each}; {_number(free)} free"
             return _Verdict("gpu-short", text, {"short": _number(needs - free)})
         placed = room.placed
         best = self._best_node(shape)
@@ -464,8 +470,8 @@ class _Desk:
             text = f"wants {per_replica} on one node; {_number(free)} free, at most {best} on one"
         else:
             text = (
-                f"wants {_number(needs)} GPUs in {job.min_replicas} replicas; "
-                f"{_number(free)} free, but only {sum(placed.values())} replicas fit"
+                f"wants {counted(_number(needs), 'GPU')} in {job.min_replicas} replicas; "
+                f"{_number(free)} free, but only {counted(sum(placed.values()), 'replica')} fit"
             )
         return _Verdict("gpu-fragmented", text, {})
 

@@ -6,6 +6,17 @@ from solver.cluster import GPU_MILLI
 from solver.workload import ResourceName
 
 
+def counted(count: float, noun: str) -> str:
+    """A number with its noun.
+
+    Examples
+    --------
+    >>> counted(1, "GPU"), counted(0.5, "GPU"), counted(8.0, "GPU"), counted(2, "node")
+    ('1 GPU', '0.5 GPUs', '8 GPUs', '2 nodes')
+    """
+    return f"{count:.10g} {noun if count == 1 else noun + 's'}"
+
+
 def amount_text(resource: ResourceName, amount: int) -> str:
     """An amount with its unit.
 
@@ -19,5 +30,5 @@ def amount_text(resource: ResourceName, amount: int) -> str:
     ('8 GPUs', '1.5 CPU', '0.5 GiB')
     """
     if resource == "gpu_milli":
-        return f"{amount / GPU_MILLI:g} {'GPU' if amount == GPU_MILLI else 'GPUs'}"
+        return counted(amount / GPU_MILLI, "GPU")
     return f"{amount / 1000:g} CPU" if resource == "cpu_milli" else f"{amount / 1024:g} GiB"

@@ -9,6 +9,7 @@ from typing import Any
 from solver.explain.core import core_of
 from solver.explain.explanation import KINDS, CoreRule, Explanation, Fix, Verdict
 from solver.explain.fixes.table import PROPOSE
+from solver.explain.makes_way import makes_way
 from solver.explain.nodes import grouped, node_reasons
 from solver.explain.question import Case, case_of, places_for
 from solver.explain.rules import without
@@ -51,14 +52,24 @@ def explain(
         raise UnknownJobError(name)
     waiting = next((entry for entry in pending(problem, plan) if entry.job == name), None)
     if waiting is None:
-        return Explanation(job=name, verdict="starts-now", placements=plan.by_job[name])
+        return Explanation(
+            job=name,
+            verdict="starts-now",
+            placements=plan.by_job[name],
+            notes=makes_way(problem, plan, name),
+        )
     case = case_of(problem, plan, name, options.time_limit_s)
     places = places_for(case.question)
     if places is not None:
         return _starts_after_all(case, places, waiting)
-    possible = places_for(_in_order(case)) is not None
+    empty = _in_order(case)
+    possible = places_for(without(empty, name, ["queue-limit"])) is not None
     verdict: Verdict = "waits" if possible else "impossible"
     core = core_of(case)
+    notes: tuple[str, ...] = ()
+    if possible and "queue-limit" not in core.rules and places_for(empty) is None:
+        (limits,) = (rule.detail for rule in told(case, ("queue-limit",)) if rule.rule != "job")
+        notes = (f"on the empty cluster it would wait too, for {limits}",)
     return Explanation(
         job=name,
         verdict=verdict,
@@ -67,6 +78,7 @@ def explain(
         nodes=grouped(case, node_reasons(case)),
         fixes=fixes_of(case, options),
         pending=waiting,
+        notes=notes,
     )
 
 

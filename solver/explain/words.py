@@ -7,7 +7,7 @@ from solver.explain.explanation import CoreRule
 from solver.explain.question import Case
 from solver.fit import refusals
 from solver.metrics import shape_label
-from solver.result_text import amount_text
+from solver.result_text import amount_text, counted
 from solver.state import empty_state, initial_states
 from solver.workload import RESOURCES, Shape
 
@@ -32,7 +32,8 @@ def _wants(case: Case) -> str:
 def _capacity(case: Case) -> str:
     nodes = case.question.nodes
     gpus = [empty_state(node).free_milli // GPU_MILLI for node in nodes]
-    return f"{sum(gpus)} GPUs on {len(nodes)} nodes, at most {max(gpus, default=0)} on one"
+    where = f"{counted(len(nodes), 'node')}, at most {max(gpus, default=0)} on one"
+    return f"{counted(sum(gpus), 'GPU')} on {where}"
 
 
 def _detail(case: Case, rule: str) -> str:
@@ -47,17 +48,19 @@ def _detail(case: Case, rule: str) -> str:
             ]
             free = sum(empty_state(n).free_milli for n in which) // GPU_MILLI
             names = ", ".join(n.name for n in which[:3]) + (", …" if len(which) > 3 else "")
-            return f"{len(which)} nodes with {free} GPUs take nothing new: {names}"
+            take = "takes" if len(which) == 1 else "take"
+            nodes = counted(len(which), "node")
+            return f"{nodes} with {counted(free, 'GPU')} {take} nothing new: {names}"
         case "unhealthy":
             failed = sum(len(node.unhealthy_gpus) for node in question.nodes)
-            return f"{failed} GPUs have failed"
+            return f"{counted(failed, 'GPU')} {'has' if failed == 1 else 'have'} failed"
         case "cpu":
             return f"asks for {_each(shapes, 'cpu_milli')} per replica"
         case "memory":
             return f"asks for {_each(shapes, 'memory_mib')} per replica"
         case "spread":
             assert job.spread is not None
-            return f"at most {job.spread.max_per} replicas in one {job.spread.over}"
+            return f"at most {counted(job.spread.max_per, 'replica')} in one {job.spread.over}"
         case "share-group":
             groups = sorted({shape.share_group for shape in shapes if shape.is_share})
             own = " and ".join(group or "no group" for group in groups)
@@ -76,7 +79,9 @@ def _detail(case: Case, rule: str) -> str:
         case "taint":
             refused = [n for n in question.nodes if any("taint" in refusals(n, s) for s in shapes)]
             marks = sorted({f"{t.key}={t.value}" for n in refused for t in n.taints if t.repels})
-            return f"{len(refused)} nodes have taints that it does not tolerate: {', '.join(marks)}"
+            nodes = counted(len(refused), "node")
+            have = "has" if len(refused) == 1 else "have"
+            return f"{nodes} {have} taints that it does not tolerate: {', '.join(marks)}"
         case "start-group":
             partners = [other.name for other in question.jobs if other.name != job.name]
             return f"starts only together with {', '.join(partners)}"
@@ -100,8 +105,6 @@ def _held(case: Case) -> str:
     states = initial_states(case.question)
     free = [states[n.name].free_milli / GPU_MILLI for n in case.question.nodes if n.schedulable]
     planned = len(case.plan.by_job.keys() - {case.job.name})
-    also = f" and the {planned} jobs that start" if planned else ""
-    return (
-        f"what runs{also} stays: {sum(free):g} GPUs are free, at most {max(free, default=0):g} "
-        "on one node"
-    )
+    also = f" and {counted(planned, 'job')} of the plan" if planned else ""
+    most = max(free, default=0)
+    return f"what runs{also} stays: {counted(sum(free), 'GPU')} free, at most {most:g} on one node"

@@ -45,6 +45,45 @@ def test_what_runs_is_in_the_way_until_it_ends():
     assert fixes(told)["lower-request"]["to"] == 2
 
 
+def test_a_queue_limit_alone_makes_no_job_impossible():
+    story = Scenario().queue("q", limit=4).node("n", gpus=8).job("big", gpus=8, queue="q")
+
+    told = explained(story, "big")
+
+    assert told.verdict == "waits"
+    assert rules(told) == {"job", "queue-limit"}
+    assert told.fixes[0].kind == "raise-quota"
+
+
+def test_a_queue_limit_behind_the_rule_that_is_named_is_told_too():
+    """The cluster is full, so that is the reason; emptying it would not be enough."""
+    story = Scenario().queue("q", limit=4).queue("o").node("n", gpus=8)
+    story.running("old", "n", list(range(8)), queue="o").job("big", gpus=8, queue="q")
+
+    told = explained(story, "big")
+
+    assert (told.verdict, rules(told)) == ("waits", {"job", "held"})
+    assert told.notes == ("on the empty cluster it would wait too, for limits of queues: q 4 GPUs",)
+
+
+def test_who_makes_way_for_a_job_that_starts_is_told_with_its_price():
+    story = Scenario().node("n", gpus=8).running("web", [("n", [0, 1]), ("n", [2, 3])])
+    story.running("elsewhere", "n", [4, 5], priority=9).job("urgent", gpus=4, priority=5)
+
+    told = explained(story, "urgent")
+
+    assert told.verdict == "starts-now"
+    assert told.notes == ("web stops where it starts: 2 replicas of 2, 240 GPU-s",)
+
+
+def test_nodes_to_add_are_like_those_there_without_their_failed_gpus():
+    story = Scenario().node("n", gpus=8, unhealthy=[7]).job("big", gpus=8)
+
+    told = explained(story, "big")
+
+    assert fixes(told)["add-capacity"] == {"job": "big", "like": "n", "nodes": 1, "gpus": 8}
+
+
 def test_a_gang_larger_than_the_cluster_is_impossible_and_could_start_smaller():
     told = explained(Scenario().node("n1", gpus=4).job("g", replicas=5, gpus=1), "g")
 

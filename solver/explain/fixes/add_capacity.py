@@ -11,6 +11,7 @@ from solver.explain.fixes.change import BOUGHT_S, Change
 from solver.explain.question import Case, places_for
 from solver.fit import capacity
 from solver.problem import Problem
+from solver.result_text import counted
 
 KINDS = 8
 """Kinds of nodes (and groups of them) that are tried, those with fewest GPUs first."""
@@ -21,7 +22,7 @@ def add_capacity(case: Case) -> Iterator[Change]:
     rule = case.part.topology
     level = rule.within if rule is not None and rule.required else None
     models: dict[object, Node] = {}
-    for node in case.claim.nodes:
+    for node in map(_as_bought, case.claim.nodes):
         if any(capacity(node, role.shape) for role in case.part.roles) and node.schedulable:
             group = (
                 None
@@ -57,11 +58,17 @@ def _added(case: Case, node: Node, beat_gpus: int | None) -> Change | None:
     gpus = count * len(node.usable_gpus)
     return Change(
         kind="add-capacity",
-        text=f"add {count} {'node' if count == 1 else 'nodes'} like {node.name} ({gpus} GPUs)",
+        text=f"add {counted(count, 'node')} like {node.name} ({counted(gpus, 'GPU')})",
         params={"like": node.name, "nodes": count, "gpus": gpus},
         cost_gpu_s=gpus * BOUGHT_S,
         apply=_with(node, count),
     )
+
+
+def _as_bought(node: Node) -> Node:
+    """Another one of the kind has no failed GPUs, and nobody uses its instances."""
+    instances = tuple(replace(made, used_by="") for made in node.instances)
+    return replace(node, unhealthy_gpus=frozenset(), instances=instances)
 
 
 def _with(node: Node, count: int) -> Callable[[Problem], Problem]:

@@ -9,6 +9,7 @@ from solver.cluster import GPU_MILLI
 from solver.explain.fixes.change import GONE_WITHOUT_S, Change, with_role
 from solver.explain.question import SEARCH_S, Case, model_of
 from solver.problem import Problem
+from solver.result_text import counted
 from solver.search import decide
 from solver.workload import Role
 
@@ -54,7 +55,7 @@ def _to_count(case: Case, role: Role, most: int) -> Change:
     less_milli = (role.min_replicas - most) * case.problem.gpu_milli(role.shape)
     return Change(
         kind="lower-min",
-        text=f"start with {most} replicas{whose} instead of {role.min_replicas}",
+        text=f"start with {counted(most, 'replica')}{whose} instead of {role.min_replicas}",
         params={"role": role.name, "from": role.min_replicas, "min": most},
         cost_gpu_s=-(-less_milli * GONE_WITHOUT_S // GPU_MILLI),
         apply=_to(case, role, most),
