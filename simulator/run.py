@@ -85,6 +85,8 @@ def simulate(
         moments += 1
         if listener is not None and moments % EVERY == 0:
             listener(engine.events, len(cluster.lives) - len(cluster.waiting))
+    for life in cluster.running.values():  # What runs on has done so up to the end of the run.
+        life.advance(max(life.updated_ms, cluster.last_change_ms))
     summary = _summary(
         policy, seed, cluster, meter, scheduler.deadlocks, engine.events, time.monotonic() - began
     )

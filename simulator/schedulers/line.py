@@ -77,6 +77,8 @@ class LineScheduler(Scheduler):
             if not gone and self.attempt(unit):
                 self.line.remove_head(unit)
                 self._helped.clear()
+                if self.preempts and self.cluster.gained:
+                    return  # What was stopped for it may leave more room than it takes.
             else:
                 self.line.close(unit)
 

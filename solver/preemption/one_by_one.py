@@ -118,7 +118,7 @@ def _with_victims(problem: Problem, plan: Plan, job: Job, allowed: Allowed) -> P
     for nodes in _regions(problem, job):
         attempt = _Attempt(problem, states_after(problem, plan), units)
         if attempt.seat(job, nodes):
-            attempt.put_back()
+            attempt.put_back(job)
             found.append((sum(unit.cost_gpu_s for unit in attempt.gone), attempt))
     if not found:
         return None
@@ -164,6 +164,8 @@ class _Attempt:
 
     def __init__(self, problem: Problem, states: States, units: Sequence[Unit]) -> None:
         self.states = dict(states)
+        self._problem = problem
+        self._before = states
         self._nodes = problem.node_by_name
         self.gone: list[Unit] = []
         self.placements: list[Placement] = []
@@ -198,22 +200,31 @@ class _Attempt:
                         offers[node.name] = self._offer(node, role.shape)
         return True
 
-    def put_back(self) -> None:
+    def put_back(self, job: Job) -> None:
         """Whoever turns out not to be in the way stays, the dearest first."""
         for unit in sorted(self.gone, key=lambda unit: -unit.cost_gpu_s):
             others = [other for other in self.gone if other.job.name == unit.job.name]
             alone = len(unit.replicas) > 1 or len(others) == 1
-            if alone and all(self._may_stay(held) for held in unit.held):
+            if alone and (self._stays(unit) or self._leaves_room(unit, job)):
                 self.gone.remove(unit)
-                for held in unit.held:
-                    self.states[held.node] = self.states[held.node].take(
-                        held.gpus,
-                        held.share_milli,
-                        held.cpu_milli,
-                        held.memory_mib,
-                        held.share_group,
-                        held.compute_milli,
-                    )
+
+    def _stays(self, unit: Unit) -> bool:
+        """Take its places again, if the job has left them free."""
+        if not all(self._may_stay(held) for held in unit.held):
+            return False
+        for held in unit.held:
+            self.states[held.node] = _taken(self.states[held.node], held)
+        return True
+
+    def _leaves_room(self, unit: Unit, job: Job) -> bool:
+        """Seat the job again on the same nodes, on what the others that go have held."""
+        again = _Attempt(self._problem, self._before, ())
+        again._let_go(other for other in self.gone if other is not unit)
+        homes = dict.fromkeys(place.node for place in self.placements)
+        if not again.seat(job, [self._nodes[name] for name in homes]):
+            return False
+        self.states, self.placements = again.states, again.placements
+        return True
 
     def _may_stay(self, held: RunningReplica) -> bool:
         return _has_room(self.states[held.node], held, self._nodes[held.node].compute_limit_milli)
@@ -277,6 +288,17 @@ def _milli_on(unit: Unit, node: str) -> int:
 def _given_back(state: NodeState, held: RunningReplica) -> NodeState:
     return state.free(
         held.gpus, held.share_milli, held.cpu_milli, held.memory_mib, held.compute_milli
+    )
+
+
+def _taken(state: NodeState, held: RunningReplica) -> NodeState:
+    return state.take(
+        held.gpus,
+        held.share_milli,
+        held.cpu_milli,
+        held.memory_mib,
+        held.share_group,
+        held.compute_milli,
     )
 
 

@@ -219,6 +219,17 @@ def test_where_nothing_starts_or_ends_there_are_no_times():
     assert (endless.wait_mean_s, endless.jct_mean_s) == (0, None)
 
 
+def test_starting_again_is_lost_of_what_runs_on_at_the_end_too():
+    story = Story().node("n1", gpus=4).job("endless", gpus=2, checkpoint=10, restart=100)
+    story.job("high", at=50, runs=50, gpus=3, priority=1).job("long", at=60, runs=1000, gpus=1)
+
+    told = story.under("priority+best-fit")
+
+    # Stopped at 50, a checkpoint; from 100 to 200 it starts again on 2 GPUs.
+    assert told.lost_gpu_s("endless") == 200
+    assert told.summary.lost_gpu_h == pytest.approx(200 / 3600)
+
+
 def test_goodput_counts_no_work_that_was_lost():
     story = Story().node("n1", gpus=1).job("low", runs=100, gpus=1, restart=5)
 

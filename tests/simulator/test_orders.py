@@ -19,6 +19,19 @@ def one_gpu_taken_by(**low: object) -> Story:
     return Story().node("n1", gpus=1).job("low", **{"gpus": 1, "restart": 5, **low})
 
 
+@pytest.mark.parametrize("order", ["priority", "preempt"])
+def test_room_left_over_by_what_was_stopped_is_offered_in_the_order_of_the_line(order: str):
+    """first makes way with two GPUs for one; mid has waited for room and is before low."""
+    story = Story().node("n1", gpus=2).job("first", runs=5, gpus=2, priority=1)
+    story.job("mid", runs=1, gpus=1, priority=1)
+    story.job("top", at=4, runs=20, gpus=1, priority=2).job("low", at=4, runs=20, gpus=1)
+
+    told = story.under(f"{order}+best-fit")
+
+    assert told.starts("top", "mid", "low") == {"top": 4, "mid": 4, "low": 5}
+    assert told.summary.preemptions == 2  # first for top, low for first: nobody for nothing
+
+
 @pytest.mark.parametrize("order", EVERY_ORDER)
 def test_who_arrives_when_another_ends_finds_its_room(order: str):
     story = Story().node("n1", gpus=1).job("a", runs=10, gpus=1).job("b", at=10, runs=1, gpus=1)

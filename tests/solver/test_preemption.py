@@ -286,6 +286,17 @@ def test_victims_found_job_by_job_hold_gpus_that_others_can_use():
     assert [eviction.job for eviction in plan.evictions] == ["alive"]
 
 
+def test_a_cheap_victim_that_turns_out_not_to_be_needed_stays_on_its_gpu():
+    """The cheap one is looked at first, but only the large one makes enough room, and alone."""
+    story = Scenario().node("n1", gpus=8).running("cheap", "n1", [0])
+    story.running("large", "n1", [1, 2, 3, 4, 5, 6, 7])
+    problem = story.job("urgent", gpus=7, priority=1).problem()
+
+    plan = make_way(problem, Ruler(problem), Plan())
+
+    assert [eviction.job for eviction in plan.evictions] == ["large"]
+
+
 @settings(suppress_health_check=[HealthCheck.too_slow], max_examples=40)
 @given(crowded_problems())
 def test_victims_found_job_by_job_make_a_valid_and_better_plan(problem):
