@@ -1,10 +1,10 @@
 """A plan as steps that realise it on the cluster it was made for: each with its file to review.
 
-In this order, where they are needed: nodes that pods are evicted from are cordoned, so that
-nothing else takes the room; pods are evicted through the Eviction API, which respects
-PodDisruptionBudgets; when they are gone, waiting pods are bound to their nodes, as a scheduler
-would do it, or, where scheduling gates still hold them, pinned to them; the cordons are taken back;
-gates are lifted. Pods that a binding alone does not start are left to their scheduler. Suspended
+In this order, where they are needed: nodes that pods are evicted from or that the plan starts pods
+on are cordoned, so that nothing else takes the room, such as what is made anew of evicted pods;
+pods are evicted through the Eviction API, which respects PodDisruptionBudgets; when they are gone,
+waiting pods are bound to their nodes, as a scheduler would do it, or, where scheduling gates still
+hold them, pinned to them; gates are lifted; the cordons are taken back. Pods that a binding alone does not start are left to their scheduler. Suspended
 Jobs get the nodes of the plan as node affinity of their template.
 """
 
@@ -78,7 +78,9 @@ def plan_steps(plan: Plan, imported: Imported) -> Steps:
     _check(plan, imported)
     found = Steps()
     evicted = _evicted(plan, imported, found)
-    nodes = sorted({pod.node for pod in evicted})
+    # What evicted pods are made anew as looks for room before a binding takes it.
+    targets = {place.node for place in plan.placements} if evicted else set()
+    nodes = sorted({pod.node for pod in evicted} | targets)
     closed = [name for name in nodes if not imported.nodes[name].cordoned]
     found.steps += [_cordon(name, True) for name in closed]
     found.steps += [_eviction(pod) for pod in evicted]
@@ -92,8 +94,13 @@ def plan_steps(plan: Plan, imported: Imported) -> Steps:
         left = _left_to_scheduler(work, at_by_role, imported, found)
         for task in work.tasks:
             _start(work, task, at_by_role[task.role], left, imported, found, lifts)
-    found.steps += [_cordon(name, False) for name in closed]
     found.steps += lifts
+    found.steps += [_cordon(name, False) for name in closed]
+    if evicted and lifts:
+        found.remarks.append(
+            "pods whose gates are lifted start by their scheduler: what is made anew of evicted pods "
+            "may come before them where it has their priority"
+        )
     return found
 
 

@@ -204,6 +204,68 @@ def test_evictions_come_first_and_nothing_else_takes_the_room(tmp_path):
     assert body["deleteOptions"]["preconditions"]["uid"] == "uid-of-low-0"
 
 
+def test_what_is_made_anew_of_an_evicted_pod_does_not_take_the_room_of_the_plan(tmp_path):
+    objects = [
+        node("n1", 8),
+        node("n2", 8),
+        pod("low", 8, on="n1", owner=("ReplicaSet", "low")),
+        *gang("big", 2, 8, priority=100),
+    ]
+
+    _, found = check_round_trip(objects, tmp_path)
+
+    closed = {step.name for step in found.steps if step.action == "cordon"}
+    opened = {step.name for step in found.steps if step.action == "uncordon"}
+    assert closed == opened == {"n1", "n2"}
+
+
+def test_gates_are_lifted_before_others_may_have_the_room_and_the_race_is_said(tmp_path):
+    gates = [{"name": "example.com/hold"}]
+    low = pod("low", 2, on="n1", owner=("ReplicaSet", "low"))
+    objects = [node("n1", 2), low, pod("high", 2, priority=9, schedulingGates=gates)]
+    plan, told = planned(objects, tmp_path)
+
+    found = plan_steps(plan, told.imported)
+
+    actions = [step.action for step in found.steps]
+    assert actions == ["cordon", "evict", "wait", "pin", "lift", "uncordon"]
+    assert any("what is made anew of evicted pods" in remark for remark in found.remarks)
+
+
+KUBECTL = """#!/bin/sh
+echo "$*" >> "$(dirname "$0")/log"
+case "$*" in *-1/eviction*) echo 'disruption budget' >&2; exit 1;; esac
+"""
+
+
+def test_a_refused_eviction_leaves_no_node_cordoned(tmp_path):
+    told = Read(snapshot(crowded()))
+    found = plan_steps(evicting(), told.imported)
+    for name, text in step_files(found).items():
+        (tmp_path / name).write_text(text)
+    kubectl = tmp_path / "bin" / "kubectl"
+    kubectl.parent.mkdir()
+    kubectl.write_text(KUBECTL)
+    kubectl.chmod(0o755)
+    path = f"{kubectl.parent}:/usr/bin:/bin"
+
+    done = subprocess.run(
+        ["sh", tmp_path / "apply.sh"], env={"PATH": path}, capture_output=True, text=True
+    )
+
+    sent = (kubectl.parent / "log").read_text().splitlines()
+    assert done.returncode == 1
+    assert "cordons are taken back" in done.stderr
+    assert "-1/eviction" in sent[2]
+    assert "uncordon-n1" in sent[3]
+    assert len(sent) == 4
+
+    kubectl.write_text(KUBECTL.replace("-1/", "nobody/"))
+    assert subprocess.run(["sh", tmp_path / "apply.sh"], env={"PATH": path}).returncode == 0
+    sent = (kubectl.parent / "log").read_text().splitlines()[4:]
+    assert len(sent) == len(found.steps)
+
+
 def test_work_of_a_higher_priority_takes_the_place_of_what_it_needs_and_no_more(tmp_path):
     objects = [
         node("n1", 4),
