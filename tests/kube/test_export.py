@@ -148,6 +148,100 @@ def test_a_pod_that_a_binding_does_not_start_is_left_to_its_scheduler(objects, w
     assert any("team/p is not bound to n1" in r and why in r for r in found.remarks)
 
 
+HOST = "kubernetes.io/hostname"
+APP = {"labelSelector": {"matchLabels": {"app": "x"}}, "topologyKey": HOST}
+
+
+def required(kind, *terms):
+    """Required affinity or anti-affinity of a pod."""
+    return {"affinity": {kind: {"requiredDuringSchedulingIgnoredDuringExecution": list(terms)}}}
+
+
+def app(name, on="", label="x", **more):
+    return pod(name, 1, on=on, owner=("ReplicaSet", "d"), labels={"app": label}, **more)
+
+
+@pytest.mark.parametrize("gates", [{}, {"schedulingGates": [{"name": "a/b"}]}], ids=["", "gated"])
+@pytest.mark.parametrize(
+    ("objects", "why"),
+    [
+        (
+            lambda gates: [
+                node("n1", 2),
+                app("r", "n1"),
+                app("p", **required("podAntiAffinity", APP), **gates),
+            ],
+            "its anti-affinity keeps it from team/r",
+        ),
+        (
+            lambda gates: [
+                node("n1", 2),
+                app("r", "n1", "other", **required("podAntiAffinity", APP)),
+                app("p", **gates),
+            ],
+            "the anti-affinity of team/r keeps it away",
+        ),
+        (
+            lambda gates: [
+                node("n1", 1),
+                node("n2", 1),
+                app("r", "n1"),
+                pod("p", 1, **required("podAffinity", APP), **gates),
+            ],
+            "no pod of its required affinity is there",
+        ),
+    ],
+    ids=["own rule", "rule of the other", "affinity"],
+)
+def test_no_pod_is_put_where_a_rule_between_pods_forbids_it(objects, why, gates, tmp_path):
+    plan, told = planned(objects(gates), tmp_path)
+
+    found = plan_steps(plan, told.imported)
+
+    assert len(plan.placements) == 1
+    assert {step.action for step in found.steps} == ({"lift"} if gates else set())
+    assert any(why in remark for remark in found.remarks)
+
+
+def test_a_hard_topology_spread_constraint_is_left_to_the_scheduler(tmp_path):
+    rule = {"maxSkew": 1, "topologyKey": HOST, "whenUnsatisfiable": "DoNotSchedule"}
+    soft = {**rule, "whenUnsatisfiable": "ScheduleAnyway"}
+    objects = [
+        node("n1", 2),
+        pod("hard", 1, topologySpreadConstraints=[rule]),
+        pod("soft", 1, topologySpreadConstraints=[soft]),
+    ]
+    plan, told = planned(objects, tmp_path)
+
+    found = plan_steps(plan, told.imported)
+
+    assert [(step.action, step.name) for step in found.steps] == [("bind", "soft")]
+    assert any("hard" in r and "topology spread" in r for r in found.remarks)
+
+
+def test_rules_that_hold_after_the_plan_are_no_hindrance(tmp_path):
+    apart, near = required("podAntiAffinity", APP), required("podAffinity", APP)
+    elsewhere = {"namespaces": ["other"], **APP}
+    low = app("low", "n1", **apart)
+    low["spec"]["containers"][0]["resources"]["requests"][GPU] = "2"
+    objects = [
+        node("n1", 2),
+        node("n2", 2),
+        low,
+        *gang("g", 2, 1, priority=9, nodeSelector={HOST: "n1"}, **near),
+        pod("far", 1, labels={"app": "x"}, **required("podAntiAffinity", elsewhere)),
+    ]
+    for entry in objects[3:5]:
+        entry["metadata"]["labels"]["app"] = "x"
+    plan, told = planned(objects, tmp_path)
+
+    found = plan_steps(plan, told.imported)
+
+    assert [e.job for e in plan.evictions] == ["team/d"]
+    bound = {step.name for step in found.steps if step.action == "bind"}
+    assert bound == {"g-0", "g-1", "far"}
+
+
 def test_of_a_gang_with_a_pod_that_a_binding_does_not_start_none_is_bound(tmp_path):
     marks = {"scheduling.x-k8s.io/pod-group": "g"}
     objects = [
@@ -229,7 +323,7 @@ def test_gates_are_lifted_before_others_may_have_the_room_and_the_race_is_said(t
 
     actions = [step.action for step in found.steps]
     assert actions == ["cordon", "evict", "wait", "pin", "lift", "uncordon"]
-    assert any("what is made anew of evicted pods" in remark for remark in found.remarks)
+    assert any("what is made anew of evicted" in remark for remark in found.remarks)
 
 
 KUBECTL = """#!/bin/sh
