@@ -245,6 +245,46 @@ def test_damage_of_a_topology_in_yaml_is_told(text, said):
         read_topology(text, "f")
 
 
+@pytest.mark.parametrize(
+    ("state", "ready", "cordoned"),
+    [
+        ("IDLE+CLOUD+POWERED_DOWN", True, False),
+        ("IDLE~", True, False),
+        ("MIXED+PLANNED", True, False),
+        ("COMPLETING", True, False),
+        ("IDLE+REBOOT_REQUESTED", True, False),
+        ("IDLE+POWERING_DOWN", False, False),
+        ("IDLE%", False, False),
+        ("IDLE+INVALID_REG", False, False),
+        ("INVAL", False, False),
+        ("MIXED+REBOOT_ISSUED", False, False),
+        ("ALLOCATED*", False, False),
+        ("MIXED+POWER_DOWN", True, True),
+        ("IDLE$", True, True),
+        ("DOWN*+DRAIN", False, True),
+    ],
+)
+def test_every_word_of_a_state_counts(state, ready, cordoned):
+    (node,) = read_nodes(f"NodeName=a CPUTot=8 RealMemory=9000 State={state}", "f")
+
+    assert (node.ready, node.cordoned, node.strange_states) == (ready, cordoned, ())
+
+
+def told(nodes, *jobs, topology=None):
+    """The problem of a cluster, and what was said of it."""
+    report = ImportReport()
+    places = read_topology(topology, "topology") if topology else None
+    text = json.dumps({"jobs": jobs})
+    lines = slurm_spec(read_nodes(nodes, "nodes"), read_jobs(text, "jobs"), report, places)
+    return compile_spec(parse_spec("\n".join(lines))).problem, list(report.lines())
+
+
+def test_a_state_that_nobody_knows_is_said():
+    found = told("NodeName=a CPUTot=8 RealMemory=9000 State=IDLE+BRAND_NEW")
+
+    assert says(found, "ignored", "BRAND_NEW", "a")
+
+
 NODE = "NodeName=a CPUTot=8 RealMemory=9000 Gres"
 
 

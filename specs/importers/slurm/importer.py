@@ -107,6 +107,11 @@ class _Importer:
             entry["cordoned"] = True
         if node.reserved:
             self.report.assumed.add("nodes in a reservation take no new work", node.name)
+        if node.powered_down and node.ready and not node.cordoned:
+            self.report.assumed.add("nodes that are powered down start up for work", node.name)
+        for word in node.strange_states:
+            remark = f"state {word} of nodes, which says nothing here: they take work"
+            self.report.ignored.add(remark, node.name)
         for name in node.other_gres:
             self.report.ignored.add(f"gres {name} of nodes", node.name)
         return entry

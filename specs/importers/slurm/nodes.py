@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from specs.errors import SpecErrors, SpecFault, shown
+from specs.importers.slurm.states import CLOSED, DOWN, OPEN, states
 from specs.models.base import MAX_NODE_GPUS
 
 if TYPE_CHECKING:
@@ -21,17 +22,14 @@ MAX_WHOLE = 10**12
 
 WAY_OUT = "Write it with: scontrol show node -o"
 
-DOWN = frozenset(
-    ("DOWN", "ERROR", "FAIL", "FUTURE", "UNKNOWN", "NOT_RESPONDING", "NO_RESPOND", "FAILING")
-)
-CLOSED = frozenset(
-    ("DRAIN", "DRAINED", "DRAINING", "MAINT", "MAINTENANCE", "RESERVED", "BLOCKED", "REBOOT")
-)
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SlurmNode:
-    """A node. `gpus` has type (maybe empty) and number of each kind, in the order of Gres."""
+    """A node.
+
+    `gpus` has type (maybe empty) and number of each kind, in the order of Gres; `strange_states`
+    words of its state that say nothing here.
+    """
 
     name: str
     cpus: int
@@ -45,6 +43,8 @@ class SlurmNode:
     ready: bool = True
     cordoned: bool = False
     reserved: bool = False
+    powered_down: bool = False
+    strange_states: tuple[str, ...] = ()
 
 
 def read_nodes(text: str, file: str) -> tuple[SlurmNode, ...]:
@@ -100,8 +100,7 @@ def _node(line: str) -> SlurmNode:
         raise ValueError(f"{name}: a number of GPUs is wanted in Gres: {shown(strange)}")
     if sum(count for _, count in gpus) > MAX_NODE_GPUS:
         raise ValueError(f"{name}: a node has at most {MAX_NODE_GPUS} GPUs")
-    base, *flags = fields.get("State", "UNKNOWN").split("+")
-    words = {base.rstrip("*~#!%$@^-"), *flags}
+    words = states(fields.get("State", "UNKNOWN"))
     memory = _whole(fields, "RealMemory")
     return SlurmNode(
         name=name,
@@ -113,9 +112,11 @@ def _node(line: str) -> SlurmNode:
         other_gres=others,
         features=_words(fields.get("ActiveFeatures") or fields.get("AvailableFeatures", "")),
         partitions=_words(fields.get("Partitions", "")),
-        ready=not (words & DOWN or "*" in base),
+        ready=not words & DOWN,
         cordoned=bool(words & CLOSED),
         reserved="RESERVED" in words,
+        powered_down="POWERED_DOWN" in words,
+        strange_states=tuple(sorted(words - DOWN - CLOSED - OPEN)),
     )
 
 
