@@ -285,6 +285,93 @@ def test_a_state_that_nobody_knows_is_said():
     assert says(found, "ignored", "BRAND_NEW", "a")
 
 
+BOX = "NodeName={} CPUTot=64 RealMemory=512000 Gres={} State={}"
+
+
+def box(name, gres, state="MIXED", **more):
+    rest = "".join(f" {key}={value}" for key, value in more.items())
+    return BOX.format(name, gres, state) + rest + "\n"
+
+
+def pending(job_id, **more):
+    return {"job_id": job_id, "job_state": ["PENDING"], "node_count": 1, **more}
+
+
+def running(job_id, nodes, tres, **more):
+    common = {"job_state": ["RUNNING"], "nodes": nodes, "node_count": 1}
+    return {"job_id": job_id, **common, "tres_alloc_str": tres, **more}
+
+
+def held(found):
+    """GPUs that each running job holds."""
+    return {job.name: [r.gpus for r in job.replicas] for job in found[0].running}
+
+
+SHARDS = "gpu:h100:2,shard:h100:16"
+
+
+def test_a_gpu_whose_shards_are_in_use_is_nobody_elses():
+    """Which GPU they are of is told by some versions only; else as many as they are at least."""
+    found = told(
+        box("n1", SHARDS) + box("n2", SHARDS),
+        running(1, "n1", "cpu=1,gres/shard=4", gres_detail=["shard:h100:4(0/8,4/8)"]),
+        running(2, "n1", "cpu=1,gres/shard=2", gres_detail=["shard:h100:2(0/8,2/8)"]),
+        running(3, "n2", "cpu=1,gres/shard=12"),
+        pending(4, tres_per_node="gres/gpu:2", tres_req_str="cpu=1,gres/gpu=2"),
+    )
+
+    assert held(found) == {"1": [(1,)], "2": [()], "3": [(0, 1)]}
+    assert says(found, "assumed", "parts of GPUs", "hold them whole", "3")
+
+
+def test_waiting_jobs_with_shards_want_a_share_of_a_gpu_that_has_some():
+    found = told(
+        box("n1", SHARDS) + box("n2", "gpu:h100:8"),
+        pending(1, tres_req_str="cpu=1,gres/shard=4"),
+        pending(2, tres_req_str="cpu=1,gres/shard=9"),
+    )
+
+    (role,) = job(found, "1").roles
+    assert role.shape.share_milli == 500
+    wanted = dict(role.shape.node_selector).items()
+    assert [n.name for n in found[0].nodes if wanted <= n.labels.items()] == ["n1"]
+    assert [one.name for one in found[0].jobs] == ["1"]
+    assert says(found, "ignored", "parts of GPUs", "2")
+
+
+@pytest.mark.parametrize("gres", ["gpu:1g.10gb:7", "gpu:a100_1g.5gb:7"])
+def test_mig_instances_are_no_gpus(gres):
+    kind = gres.split(":")[1]
+    found = told(
+        box("cut", gres) + box("whole", "gpu:a100:2"),
+        running(1, "cut", f"cpu=1,gres/gpu=1,gres/gpu:{kind}=1"),
+        pending(2, tres_per_node=f"gres/gpu:{kind}:1", tres_req_str="cpu=1,gres/gpu=1"),
+        pending(3, tres_per_node="gres/gpu:1", tres_req_str="cpu=1,gres/gpu=1"),
+    )
+
+    assert found[0].node_by_name["cut"].n_gpus == 0
+    assert held(found) == {"1": [()]}
+    assert [one.name for one in found[0].jobs] == ["3"]
+    assert says(found, "ignored", "MIG instances of nodes", kind, "(7: cut, …)")
+    assert says(found, "ignored", "waiting jobs that ask for MIG instances", "2")
+
+
+def test_what_nodes_have_allocated_is_held_also_without_the_jobs():
+    found = told(
+        box("full", "gpu:h100:8", "ALLOCATED", AllocTRES="cpu=64,mem=500G,gres/gpu=8")
+        + box("half", "gpu:h100:8", AllocTRES="cpu=32,mem=100G,gres/gpu=4")
+        + box("free", "gpu:h100:8", "IDLE", AllocTRES="", CPUAlloc="0"),
+        running(1, "half", "cpu=8,mem=20G,gres/gpu=1"),
+    )
+
+    gpus = {name: len(replicas[0]) for name, replicas in held(found).items()}
+    assert gpus == {"1": 1, "allocated on full": 8, "allocated on half": 3}
+    (rest,) = [one for one in found[0].running if one.name == "allocated on half"]
+    assert (rest.replicas[0].cpu_milli, rest.replicas[0].memory_mib) == (24_000, 80 * 1024)
+    assert not rest.preemption.allowed
+    assert says(found, "assumed", "beyond the jobs of the input", "(2: full, half)")
+
+
 NODE = "NodeName=a CPUTot=8 RealMemory=9000 Gres"
 
 
@@ -324,6 +411,10 @@ def test_damage_of_a_node_list_is_told(text, said):
         (
             '{"jobs": [{"job_id": 7, "job_state": ["PENDING"], "tres_req_str": "cpu=x"}]}',
             "not a quantity",
+        ),
+        (
+            '{"jobs": [{"job_id": 7, "job_state": ["PENDING"], "tres_req_str": "mem=99E"}]}',
+            "larger than any cluster",
         ),
         ('{"jobs": [{"job_id": 7, "job_state": ["RUNNING"], "nodes": "n["}]}', "brackets"),
     ],

@@ -12,13 +12,17 @@ from specs.errors import SpecErrors, SpecFault
 from specs.importers.fields import Fields, ObjectFault, Place
 from specs.importers.slurm.hostlist import HostlistError, hosts
 from specs.importers.slurm.nodes import gres, total
+from specs.importers.slurm.tres import SHARED, amounts, gpus_in, is_mig, shared_in
 from specs.models.base import MAX_COUNT
-from specs.models.quantity import MIB, QuantityError, parse_quantity
+from specs.models.quantity import MIB, QuantityError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-_INDICES = re.compile(r"gpu(?::[A-Za-z][\w.+-]*)?:\d+\(IDX:([\d,-]+)\)", re.ASCII)
+_INDICES = re.compile(r"gpu(?::([\w.+-]*[A-Za-z][\w.+-]*))?:\d+\(IDX:([\d,-]+)\)", re.ASCII)
+_PARTS = re.compile(
+    r"(?:shard|mps)(?::[\w.+-]+)?:\d+\((\d{1,9}/\d{1,9}(?:,\d{1,9}/\d{1,9})*)\)", re.ASCII
+)
 _TASKS = re.compile(r"[\d,:%-]+", re.ASCII)
 RUNNING = frozenset(("RUNNING", "COMPLETING", "CONFIGURING", "SUSPENDED", "STAGE_OUT", "SIGNALING"))
 MAX_TASKS = 100_000
@@ -27,13 +31,18 @@ MAX_INFINITE = 0xFFFFFFFE
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OnNode:
-    """What a job holds of one node; `gpus` None where only a count is known."""
+    """What a job holds of one node.
+
+    `gpus` is None where only a count is known; `parts` are shards and the like by kind, where it is
+    not known of which GPUs they are.
+    """
 
     name: str
     cpus: Fraction
     memory_mib: Fraction
     count: int
     gpus: tuple[int, ...] | None = None
+    parts: tuple[tuple[str, int], ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,10 +55,14 @@ class SlurmJob:
         How many alike parts it has, and what each is on: a ``node`` of its own, or a ``task``.
     gpu_types
         Types that it asks for, empty: any.
+    parts
+        Shards and the like that each part of it asks for, by kind.
     copies
         Tasks of an array that this entry stands for.
     held
         Why it cannot start, whatever is free; empty where it can.
+    asks_mig
+        Whether it asks for MIG instances.
     unsaid
         What it asks for that a spec has no word for.
     """
@@ -64,6 +77,7 @@ class SlurmJob:
     per: str
     gpus: int
     gpu_types: tuple[str, ...]
+    parts: tuple[tuple[str, int], ...]
     cpu: Fraction
     memory_mib: Fraction
     partitions: tuple[str, ...]
@@ -72,6 +86,7 @@ class SlurmJob:
     excluded: tuple[str, ...]
     copies: int = 1
     held: str = ""
+    asks_mig: bool = False
     on: tuple[OnNode, ...] = ()
     ends_in_s: int | None = None
     unsaid: tuple[str, ...] = ()
@@ -139,6 +154,9 @@ def _job(entry: Fields, now: int | None) -> SlurmJob | None:
         per=per,
         gpus=gpus,
         gpu_types=types,
+        parts=tuple(
+            (kind, -(-count // replicas)) for kind in SHARED if (count := shared_in(tres, kind))
+        ),
         cpu=tres.get("cpu", Fraction(_number(entry, "cpus") or 0)) / replicas,
         memory_mib=tres.get("mem", Fraction(0)) / MIB / replicas,
         partitions=tuple(part for part in entry.text("partition").split(",") if part),
@@ -147,6 +165,8 @@ def _job(entry: Fields, now: int | None) -> SlurmJob | None:
         excluded=_hosts(entry, "excluded_nodes"),
         copies=1 if running else _copies(entry),
         held=_held(entry),
+        asks_mig=any(is_mig(name) for name in types)
+        or any(is_mig(key) for key in (name.partition("gpu:")[2] for name in tres)),
         on=tuple(_held_by_node(entry, tres)) if running else (),
         ends_in_s=end - now if running and end and now and now < end < MAX_INFINITE else None,
         unsaid=tuple(_unsaid(entry)),
@@ -163,7 +183,7 @@ def _gpus(
         if found:
             types = tuple(sorted({name for name, _ in found if name}))
             return per, max(1, replicas), total(found), types
-    whole = tres.get("gres/gpu", Fraction(0))
+    whole = Fraction(gpus_in(tres))
     types = tuple(
         sorted(key.removeprefix("gres/gpu:") for key in tres if key.startswith("gres/gpu:"))
     )
@@ -187,19 +207,44 @@ def _held_by_node(entry: Fields, tres: dict[str, Fraction]) -> Iterator[OnNode]:
             memory = _number(part, "memory_allocated") or 0
             told[part.text("nodename")] = (Fraction(cpus), Fraction(memory))
     details = entry.words("gres_detail")
-    gpus = tres.get("gres/gpu", Fraction(0))
+    gpus = gpus_in(tres)
+    shared = {kind: count for kind in SHARED if (count := shared_in(tres, kind))}
     even = (tres.get("cpu", Fraction(0)), tres.get("mem", Fraction(0)) / MIB)
     for at, name in enumerate(names):
         cpus_of, memory_of = told.get(name, (even[0] / len(names), even[1] / len(names)))
-        named = _indices(details[at]) if len(details) == len(names) else None
+        detail = details[at] if len(details) == len(names) else ""
+        named = _indices(detail)
+        in_parts = _in_parts(detail) if shared else None
+        if in_parts is not None:
+            named = tuple(dict.fromkeys((*(named or ()), *in_parts)))
         share = gpus // len(names) + (at < gpus % len(names))
-        count = len(named) if named is not None else int(share)
-        yield OnNode(name=name, cpus=cpus_of, memory_mib=memory_of, count=count, gpus=named)
+        count = len(named) if named is not None else share
+        parts = {kind: -(-number // len(names)) for kind, number in shared.items()}
+        yield OnNode(
+            name=name,
+            cpus=cpus_of,
+            memory_mib=memory_of,
+            count=count,
+            gpus=named,
+            parts=tuple(parts.items()) if in_parts is None else (),
+        )
+
+
+def _in_parts(text: str) -> tuple[int, ...] | None:
+    """GPUs that a job has a part of, in ``shard:h100:12(8/8,4/8)``; None where it has none."""
+    found = _PARTS.findall(text)
+    used = [
+        at
+        for pairs in found
+        for at, pair in enumerate(pairs.split(","))
+        if int(pair.partition("/")[0])
+    ]
+    return tuple(dict.fromkeys(used)) if found else None
 
 
 def _indices(text: str) -> tuple[int, ...] | None:
     """Indices of GPUs in ``gpu:h100:4(IDX:0-2,5)``; None where it has none."""
-    found = _INDICES.findall(text)
+    found = [indices for kind, indices in _INDICES.findall(text) if not is_mig(kind)]
     if not found:
         return None
     numbers: list[int] = []
@@ -229,7 +274,8 @@ def _held(entry: Fields) -> str:
 def _unsaid(entry: Fields) -> Iterator[str]:
     """What a job asks for that a spec has no word for."""
     for name in gres(entry.text("tres_per_node"))[1]:
-        yield f"gres {name}"
+        if name not in SHARED:
+            yield f"gres {name}"
     for key in ("licenses", "reservation"):
         if entry.text(key):
             yield key
@@ -272,17 +318,12 @@ def _hosts(entry: Fields, key: str) -> tuple[str, ...]:
 
 
 def _tres(entry: Fields, key: str) -> dict[str, Fraction]:
-    """Amounts of ``cpu=8,mem=64G,gres/gpu=4``; Slurm's G is 1024³."""
-    found: dict[str, Fraction] = {}
+    """Amounts of ``cpu=8,mem=64G,gres/gpu=4``."""
     text = entry.data.get(key)
-    for part in text.split(",") if isinstance(text, str) else ():
-        name, _, amount = part.partition("=")
-        binary = re.sub(r"([KMGTPE])$", r"\1i", amount)
-        try:
-            found[name] = parse_quantity(binary)
-        except QuantityError as error:
-            raise entry.fault(key, error.rule, part) from error
-    return found
+    try:
+        return amounts(text) if isinstance(text, str) else {}
+    except QuantityError as error:
+        raise entry.fault(key, error.rule, text) from error
 
 
 def _parts(entry: Fields, key: str) -> int:
