@@ -170,6 +170,10 @@ def test_host_lists_are_read_or_refused(text):
         ("SwitchName=a Switches=b\nSwitchName=b Switches=a", "above themselves"),
         ("SwitchName=a Nodes=n[1-", "f:1:1: .*brackets"),
         ("Nonsense", "SwitchName="),
+        ("SwitchName=a Nodes=n1\nSwitchName=a Nodes=n2", 'f:2:1: "a": it is defined twice'),
+        ("BlockName=a Nodes=n1\nBlockName=a Nodes=n2", 'f:2:1: "a": it is defined twice'),
+        ("BlockName=a Nodes=n1\nBlockSizes=x", "no sizes of blocks"),
+        ("SwitchName=a \\\n  Nodes=n[1-", "f:1:1: .*brackets"),
     ],
 )
 def test_damage_of_a_topology_is_told(text, said):
@@ -178,10 +182,38 @@ def test_damage_of_a_topology_is_told(text, said):
 
 
 def test_blocks_are_a_level_too():
-    places = read_topology("BlockName=b1 Nodes=n[1-2]\nBlockName=b2\nBlockSizes=2,4\n", "f")
+    places = read_topology("BlockName=b1 Nodes=n[1-2]\nBlockName=b2\nBlockSizes=2\n", "f")
 
     assert places.levels == ("block",)
     assert places.of == {"n1": {"block": "b1"}, "n2": {"block": "b1"}}
+
+
+BLOCKS = """
+BlockName=b1 Nodes="n[1-2]"  # quoted
+BlockName=b2 \\
+  Nodes=n[3-4]
+BlockName=b3 Nodes=n[5-6]
+BlockSizes=2,4
+"""
+
+
+def test_larger_blocks_are_of_blocks_that_follow_each_other():
+    places = read_topology(BLOCKS, "f")
+    as_yaml = """
+- topology: t
+  block:
+    block_sizes: [2, 4]
+    blocks:
+      - {block: b1, nodes: "n[1-2]"}
+      - {block: b2, nodes: "n[3-4]"}
+      - {block: b3, nodes: "n[5-6]"}
+"""
+
+    assert places.levels == ("block-4", "block")
+    assert places.of["n1"] == {"block-4": "b1..b2", "block": "b1"}
+    assert places.of["n4"] == {"block-4": "b1..b2", "block": "b2"}
+    assert places.of["n5"] == {"block-4": "b3..b3", "block": "b3"}
+    assert read_topology(as_yaml, "f") == places
 
 
 NETWORKS = """
@@ -305,6 +337,62 @@ def running(job_id, nodes, tres, **more):
 def held(found):
     """GPUs that each running job holds."""
     return {job.name: [r.gpus for r in job.replicas] for job in found[0].running}
+
+
+@pytest.mark.parametrize(
+    ("reason", "said"),
+    [
+        ("AssocGrpGRES", "at a limit"),
+        ("QOSMaxGRESPerUser", "at a limit"),
+        ("PartitionTimeLimit", "not let in by their partition"),
+        ("JobArrayTaskLimit", "at the limit of their array"),
+        ("Licenses", "waiting for licenses"),
+    ],
+)
+def test_jobs_that_slurm_would_not_start_whatever_is_free_are_left_out(reason, said):
+    found = told(box("n1", "gpu:8"), pending(1, state_reason=reason, tres_req_str="gres/gpu=1"))
+
+    assert found[0].jobs == ()
+    assert says(found, "ignored", "waiting jobs that are", said, "1")
+
+
+@pytest.mark.parametrize(
+    ("wish", "said"),
+    [
+        ({"state_reason": "ReqNodeNotAvail, UnavailableNodes:n9"}, "ReqNodeNotAvail"),
+        ({"required_switches": 1}, "how many switches"),
+        ({"contiguous": True}, "nodes next to each other"),
+        ({"tres_per_socket": "gres/gpu:2"}, "GPUs by socket"),
+        ({"array_max_tasks": 2, "array_task_string": "1-4"}, "at once (%)"),
+        ({"het_job_id": 1, "het_job_offset": 0}, "other parts of its heterogeneous job"),
+    ],
+)
+def test_wishes_that_a_spec_has_no_word_for_are_said(wish, said):
+    found = told(box("n1", "gpu:8"), pending(1, tres_req_str="cpu=1,gres/gpu=1", **wish))
+
+    assert len(found[0].jobs) == 1
+    assert says(found, "ignored", said, "of waiting jobs", "1")
+
+
+def test_usual_jobs_have_nothing_to_be_said_of():
+    common = {"state_reason": "Priority", "het_job_id": {"set": True, "number": 0}}
+    found = told(box("n1", "gpu:8"), pending(1, tres_req_str="cpu=1,gres/gpu=1", **common))
+
+    assert not says(found, "ignored")
+
+
+def test_gpus_of_a_job_in_all_are_on_as_many_nodes_as_they_need():
+    found = told(
+        box("n1", "gpu:8") + box("n2", "gpu:8"),
+        pending(1, tres_per_job="gres/gpu:16", tres_req_str="cpu=32,mem=64G,gres/gpu=16"),
+        pending(2, tres_per_job="gres/gpu:4", tres_req_str="cpu=8,gres/gpu=4"),
+    )
+
+    big, small = (job(found, name).roles[0] for name in "12")
+    assert (big.replicas, big.shape.gpus, big.shape.cpu_milli) == (2, 8, 16_000)
+    assert big.shape.memory_mib == 32 * 1024
+    assert (small.replicas, small.shape.gpus) == (1, 4)
+    assert says(found, "assumed", "(--gpus)", "(2: 1, 2)")
 
 
 SHARDS = "gpu:h100:2,shard:h100:16"

@@ -8,7 +8,7 @@ from math import ceil
 from typing import TYPE_CHECKING, Any
 
 from solver.cluster import GPU_MILLI
-from specs.importers.slurm.parts import beyond, in_whole_gpus, milli_of
+from specs.importers.slurm.parts import beyond, in_whole_gpus, milli_of, over_nodes
 from specs.importers.slurm.room import Room
 from specs.importers.slurm.topology import Places
 from specs.importers.writing import Amount, cores, flow, memory, share
@@ -227,6 +227,12 @@ class _Importer:
         return entry
 
     def _pending(self, job: SlurmJob) -> Entry | None:
+        if job.per == "job" and not job.held:
+            job = over_nodes(job, self.nodes)
+            remark = (
+                "GPUs of a job in all (--gpus) are asked for evenly of as few nodes as have them"
+            )
+            self.report.assumed.add(remark, job.id, job.copies)
         if job.held:
             self.report.ignored.add(f"waiting jobs that are {job.held}", job.id, job.copies)
             return None

@@ -6,12 +6,13 @@ import json
 import re
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from specs.errors import SpecErrors, SpecFault
 from specs.importers.fields import Fields, ObjectFault, Place
 from specs.importers.slurm.hostlist import HostlistError, hosts
 from specs.importers.slurm.nodes import gres, total
+from specs.importers.slurm.reasons import held, number_of, unsaid
 from specs.importers.slurm.tres import SHARED, amounts, gpus_in, is_mig, shared_in
 from specs.models.base import MAX_COUNT
 from specs.models.quantity import MIB, QuantityError
@@ -52,7 +53,8 @@ class SlurmJob:
     Parameters
     ----------
     replicas, per
-        How many alike parts it has, and what each is on: a ``node`` of its own, or a ``task``.
+        How many alike parts it has, and what each is on: a ``node`` of its own, or a ``task``; of a
+        ``job`` that asks for GPUs in all there may be more.
     gpu_types
         Types that it asks for, empty: any.
     parts
@@ -112,7 +114,7 @@ def read_jobs(text: str, file: str) -> tuple[SlurmJob, ...]:
     try:
         top = Fields(document, Place(file, 1), "squeue")
         entries = list(top.maps("jobs"))
-        now = _number(top, "last_update")
+        now = number_of(top, "last_update")
     except ObjectFault as error:
         raise SpecErrors([error.fault]) from error
     for entry in entries:
@@ -134,22 +136,22 @@ def _job(entry: Fields, now: int | None) -> SlurmJob | None:
     running = bool(states & RUNNING)
     if not running and "PENDING" not in states:
         return None
-    number = _number(entry, "job_id")
+    number = number_of(entry, "job_id")
     if not number:
         raise entry.fault("job_id", "a job has an id, from 1", entry.data.get("job_id"))
-    array, task = _number(entry, "array_job_id"), _number(entry, "array_task_id")
+    array, task = number_of(entry, "array_job_id"), number_of(entry, "array_task_id")
     job_id = f"{array}_{task}" if array and task is not None else str(number)
     nodes = _parts(entry, "node_count")
     tres = _tres(entry, "tres_alloc_str" if running else "tres_req_str")
     per, replicas, gpus, types = _gpus(entry, nodes, tres)
-    end = _number(entry, "end_time")
+    end = number_of(entry, "end_time")
     return SlurmJob(
         id=job_id,
         name=entry.text("name"),
         queue=entry.text("account"),
         running=running,
-        priority=_number(entry, "priority") or 0,
-        submitted_s=_number(entry, "submit_time") or 0,
+        priority=number_of(entry, "priority") or 0,
+        submitted_s=number_of(entry, "submit_time") or 0,
         replicas=replicas,
         per=per,
         gpus=gpus,
@@ -157,19 +159,19 @@ def _job(entry: Fields, now: int | None) -> SlurmJob | None:
         parts=tuple(
             (kind, -(-count // replicas)) for kind in SHARED if (count := shared_in(tres, kind))
         ),
-        cpu=tres.get("cpu", Fraction(_number(entry, "cpus") or 0)) / replicas,
+        cpu=tres.get("cpu", Fraction(number_of(entry, "cpus") or 0)) / replicas,
         memory_mib=tres.get("mem", Fraction(0)) / MIB / replicas,
         partitions=tuple(part for part in entry.text("partition").split(",") if part),
         features=entry.text("features"),
         required=_hosts(entry, "required_nodes"),
         excluded=_hosts(entry, "excluded_nodes"),
         copies=1 if running else _copies(entry),
-        held=_held(entry),
+        held=held(entry),
         asks_mig=any(is_mig(name) for name in types)
         or any(is_mig(key) for key in (name.partition("gpu:")[2] for name in tres)),
         on=tuple(_held_by_node(entry, tres)) if running else (),
         ends_in_s=end - now if running and end and now and now < end < MAX_INFINITE else None,
-        unsaid=tuple(_unsaid(entry)),
+        unsaid=tuple(unsaid(entry)),
     )
 
 
@@ -187,7 +189,8 @@ def _gpus(
     types = tuple(
         sorted(key.removeprefix("gres/gpu:") for key in tres if key.startswith("gres/gpu:"))
     )
-    return "node", nodes, int(-(-whole // nodes)), types
+    by_job = "gpu" in entry.text("tres_per_job")
+    return "job" if by_job else "node", nodes, int(-(-whole // nodes)), types
 
 
 def _held_by_node(entry: Fields, tres: dict[str, Fraction]) -> Iterator[OnNode]:
@@ -198,13 +201,13 @@ def _held_by_node(entry: Fields, tres: dict[str, Fraction]) -> Iterator[OnNode]:
     inner = resources.data.get("nodes")
     if isinstance(inner, dict):
         for part in resources.map("nodes").maps("allocation"):
-            cpus = _number(part.map("cpus"), "count") or 0
-            memory = _number(part.map("memory"), "allocated") or 0
+            cpus = number_of(part.map("cpus"), "count") or 0
+            memory = number_of(part.map("memory"), "allocated") or 0
             told[part.text("name")] = (Fraction(cpus), Fraction(memory))
     else:
         for part in resources.maps("allocated_nodes"):
-            cpus = _number(part, "cpus_used") or _number(part, "cpus") or 0
-            memory = _number(part, "memory_allocated") or 0
+            cpus = number_of(part, "cpus_used") or number_of(part, "cpus") or 0
+            memory = number_of(part, "memory_allocated") or 0
             told[part.text("nodename")] = (Fraction(cpus), Fraction(memory))
     details = entry.words("gres_detail")
     gpus = gpus_in(tres)
@@ -260,33 +263,6 @@ def _indices(text: str) -> tuple[int, ...] | None:
     return tuple(dict.fromkeys(numbers))
 
 
-def _held(entry: Fields) -> str:
-    reason = entry.text("state_reason")
-    if entry.flag("hold") or reason.startswith("JobHeld"):
-        return "held"
-    if entry.text("dependency") or reason.startswith("Dependency"):
-        return "waiting for other jobs"
-    if reason == "BeginTime":
-        return "not to start before its time"
-    return ""
-
-
-def _unsaid(entry: Fields) -> Iterator[str]:
-    """What a job asks for that a spec has no word for."""
-    for name in gres(entry.text("tres_per_node"))[1]:
-        if name not in SHARED:
-            yield f"gres {name}"
-    for key in ("licenses", "reservation"):
-        if entry.text(key):
-            yield key
-    if "%" in entry.text("array_task_string"):
-        yield "how many tasks of an array may run at once (%): all may start"
-    shared = entry.data.get("shared") or entry.data.get("exclusive")
-    words = shared if isinstance(shared, list) else [shared]
-    if any(str(word).lower() in ("none", "exclusive", "true") for word in words if word):
-        yield "nodes of their own (exclusive)"
-
-
 def _copies(entry: Fields) -> int:
     """Tasks of a pending array: ``1-10:2%4`` is five."""
     text = entry.text("array_task_string").partition("%")[0]
@@ -328,18 +304,7 @@ def _tres(entry: Fields, key: str) -> dict[str, Fraction]:
 
 def _parts(entry: Fields, key: str) -> int:
     """How many alike parts a job has: at least one, and no more than a spec allows."""
-    count = _number(entry, key) or 1
+    count = number_of(entry, key) or 1
     if count > MAX_COUNT:
         raise entry.fault(key, f"at most {MAX_COUNT}", count)
     return count
-
-
-def _number(fields: Fields, key: str) -> int | None:
-    """A number, bare or as ``{set, infinite, number}``."""
-    value: Any = fields.data.get(key)
-    if isinstance(value, dict):
-        inner = fields.map(key)
-        if not inner.flag("set") or inner.flag("infinite"):
-            return None
-        return inner.whole("number", 0, 0, 2**53)
-    return fields.whole(key, 0, 0, 2**53) if value is not None else None

@@ -1,4 +1,4 @@
-"""Parts of GPUs (shards, MPS) and what nodes have allocated, as GPUs that are held."""
+"""GPUs of jobs where Slurm counts otherwise: shards, MPS, what nodes have allocated, ``--gpus``."""
 
 from __future__ import annotations
 
@@ -57,6 +57,28 @@ def milli_of(job: SlurmJob, nodes: Mapping[str, SlurmNode]) -> int | None:
     (size,) = sizes
     milli = -(-count * GPU_MILLI * size.denominator // size.numerator) if size else 0
     return milli if 0 < milli <= GPU_MILLI else None
+
+
+def over_nodes(job: SlurmJob, nodes: Mapping[str, SlurmNode]) -> SlurmJob:
+    """A job that asks for GPUs in all, ``--gpus``: evenly over as few nodes as have them."""
+    if job.per != "job":
+        return job
+    wanted = job.gpus * job.replicas
+    here = [
+        total(node.gpus)
+        for node in nodes.values()
+        if not (job.partitions and node.partitions) or set(job.partitions) & set(node.partitions)
+    ]
+    most = max(here, default=0)
+    parts = max(job.replicas, -(-wanted // most) if most else 1)
+    return replace(
+        job,
+        per="node",
+        replicas=parts,
+        gpus=-(-wanted // parts),
+        cpu=job.cpu * job.replicas / parts,
+        memory_mib=job.memory_mib * job.replicas / parts,
+    )
 
 
 def beyond(node: SlurmNode, room: Room) -> OnNode | None:
