@@ -172,8 +172,12 @@ def gpus_of(
         assumed.append("which GPU has which MIG instances")
     else:
         cut = []
-        if offered and counted > whole and counted <= MAX_NODE_GPUS:
+        if counted > whole and counted <= MAX_NODE_GPUS:
             whole = counted
+            if not offered and not held:
+                assumed.append("GPUs that labels tell of and no device plugin offers")
+    if len({name.partition("/")[0] for name in offered}) > 1:
+        assumed.append("GPUs of two vendors on one node are taken for one model")
     if whole + len(cut) > MAX_NODE_GPUS:
         raise TooManyGpusError(f"a node has at most {MAX_NODE_GPUS} GPUs")
     model = model_of(node)

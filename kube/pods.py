@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from kube import claims, volumes
 from kube.affinity import HARD_SPREAD, read_rules, shared_labels
 from kube.membership import membership, queue_of
-from kube.nodes import REPEATED
+from kube.nodes import REPEATED, UNSCHEDULABLE
 from kube.records import GroupKey, Pod, Template, Toleration
 from kube.requests import pod_requests
 from kube.selectors import read_choice
@@ -37,6 +37,10 @@ EXCLUSIVE = (
     "alpha.jobset.sigs.k8s.io/exclusive-topology",
     "leaderworkerset.sigs.k8s.io/exclusive-topology",
 )
+CORDONED = "toleration of cordoned nodes: they take no new work"
+NOMINATED = "the node that its scheduler is making room on"
+SCHEDULERS = ("", "default-scheduler", "volcano", "kai-scheduler", "scheduler-plugins-scheduler")
+"""Schedulers whose gangs and queues are read."""
 FRACTION, FRACTION_MEMORY = "gpu-fraction", "gpu-memory"
 FRACTION_DEVICES = "gpu-fraction-num-devices"
 OTHER_FRACTIONS = ("gpu-index", "hami.io/vgpu-mode")
@@ -63,6 +67,8 @@ def read_pod(namespace: str, name: str, obj: Fields) -> Pod | None:
     template = read_template(meta, spec, status if node else None)
     if template.claims:
         template = replace(template, claims=claims.references(spec, status))
+    if not node and status.text("nominatedNodeName"):
+        template = replace(template, ignored=(*template.ignored, NOMINATED))
     if namespace in RESERVATIONS:
         template = without_devices(template)
     bound = owner is not None and owner.kind in ("DaemonSet", "Node")
@@ -231,6 +237,15 @@ def _ignored(spec: Fields, annotations: Mapping[str, str]) -> Iterator[str]:
             yield volumes.UNKNOWN
     if spec.has("resourceClaims"):
         yield claims.UNCLEAR
+    for entry in spec.maps("tolerations"):
+        every = not entry.text("key") and entry.text("operator") == "Exists"
+        if (every or entry.text("key") == UNSCHEDULABLE) and entry.text("effect") in (
+            "",
+            "NoSchedule",
+        ):
+            yield CORDONED
+    if spec.text("schedulerName") not in SCHEDULERS:
+        yield f"scheduler {spec.text('schedulerName')}: what it does otherwise"
     if spec.has("workloadRef") or spec.has("schedulingGroup"):
         yield "gangs of scheduling.k8s.io"
     if spec.text("preemptionPolicy") == "Never":

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
 MERGE_PATCH = "application/merge-patch+json"
 KUEUE = "kueue.x-k8s.io/"
+KUEUE_TOPOLOGY = f"{KUEUE}topology"
 Body = dict[str, Any]
 
 
@@ -215,6 +216,8 @@ def _left_to_scheduler(
                 continue
             pod = task.pods[replica]
             why = around.broken(pod)
+            if not why and KUEUE_TOPOLOGY in pod.gates:
+                why = "Kueue gives it a node of its topology when it lifts its gate"
             if not why and not pod.gates:
                 why = hindrance(pod, imported.nodes[node])
             if why:
@@ -284,6 +287,19 @@ def _binding(pod: Pod, node: str) -> Step:
     return _about(pod, "bind", body, f"bind pod {pod.full_name} to {node}")
 
 
+def _terms(nodes: list[str], imported: Imported) -> list[Body]:
+    """Terms of a node selector of which these nodes satisfy one; a field has one value in each."""
+    labels = {node: imported.nodes[node].labels for node in nodes}
+    hosts = [labels[node][HOSTNAME] for node in nodes if HOSTNAME in labels[node]]
+    one = {"matchExpressions": [{"key": HOSTNAME, "operator": "In", "values": hosts}]}
+    names: list[Body] = [
+        {"matchFields": [{"key": "metadata.name", "operator": "In", "values": [node]}]}
+        for node in nodes
+        if HOSTNAME not in labels[node]
+    ]
+    return [one, *names] if hosts else names
+
+
 def _steer(work: Work, task: Task, nodes: list[str], imported: Imported, found: Steps) -> None:
     """Pods that are still to be made: their template learns the nodes of the plan."""
     key = work.key
@@ -291,12 +307,7 @@ def _steer(work: Work, task: Task, nodes: list[str], imported: Imported, found: 
     if work.source is None or key.kind != "Job" or task.template.choice.terms is not None:
         found.remarks.append(f"{work.name}: pods to be made belong on {names}; set it by hand")
         return
-    hosts = [imported.nodes[node].labels.get(HOSTNAME, node) for node in nodes]
-    rule = {
-        "nodeSelectorTerms": [
-            {"matchExpressions": [{"key": HOSTNAME, "operator": "In", "values": hosts}]}
-        ]
-    }
+    rule = {"nodeSelectorTerms": _terms(nodes, imported)}
     affinity = {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": rule}}
     body: Body = {"spec": {"template": {"spec": {"affinity": affinity}}}}
     found.steps.append(

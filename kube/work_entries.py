@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from kube.claims import UNCLEAR
 from kube.cluster import offer_label
 from kube.devices import Unit
+from kube.pods import CORDONED
 from kube.selectors import NodeChoice
 from solver.cluster import GPU_MILLI
 from specs.importers.writing import Amount, cores, memory, share
@@ -42,6 +43,7 @@ class WorkEntries:
         }
         self.replicas: dict[str, tuple[Pod, ...]] = {}
         self._units: dict[tuple[NodeChoice, str], Unit] = {}
+        self._has_cordons = any(node.cordoned for node in cluster.nodes.values())
         self._several: dict[tuple[NodeChoice, str], bool] = {}
 
     def running(self, work: Work) -> Entry:
@@ -184,6 +186,8 @@ class WorkEntries:
     def _say_ignored(self, work: Work) -> None:
         for task in work.tasks:
             for remark in task.template.ignored:
+                if remark == CORDONED and not self._has_cordons:
+                    continue
                 self.cluster.report.ignored.add(f"{remark}, of pending pods", work.name, task.count)
             for name, amount in sorted(task.template.requests.items()):
                 if (

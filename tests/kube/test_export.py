@@ -119,6 +119,17 @@ def test_gates_of_kueue_are_left_to_kueue_and_that_is_said(tmp_path):
     assert "Kueue" in found.remarks[0]
 
 
+def test_no_node_is_pinned_where_kueue_chooses_it(tmp_path):
+    gates = [{"name": "kueue.x-k8s.io/topology"}, {"name": "a/b"}]
+    plan, told = planned([node("n1", 2), pod("p", 1, schedulingGates=gates)], tmp_path)
+
+    found = plan_steps(plan, told.imported)
+
+    assert [step.action for step in found.steps] == ["lift"]
+    assert found.steps[0].body == {"spec": {"schedulingGates": [{"name": gates[0]["name"]}]}}
+    assert any("not pinned to n1: Kueue gives it" in remark for remark in found.remarks)
+
+
 def by_claim():
     return [piece("n1", 4), template("t", wants(2))]
 
@@ -404,6 +415,24 @@ def test_a_job_whose_pods_are_not_made_is_steered(tmp_path):
     rule = step.body["spec"]["template"]["spec"]["affinity"]["nodeAffinity"]
     terms = rule["requiredDuringSchedulingIgnoredDuringExecution"]["nodeSelectorTerms"]
     assert terms[0]["matchExpressions"][0]["values"] == ["n1", "n2"]
+
+
+def test_nodes_without_a_label_of_their_name_are_named_by_their_field(tmp_path):
+    template = {"spec": {"containers": [{"name": "c", "resources": {"limits": {GPU: "2"}}}]}}
+    spec = {"parallelism": 3, "suspend": True, "completionMode": "Indexed", "template": template}
+    marks = {"kueue.x-k8s.io/queue-name": "q"}
+    job = thing("Job", "batch/v1", "j", spec, namespace="team", labels=marks)
+    nodes = [node(f"n{i}", 2) for i in range(3)]
+    for bare in nodes[1:]:
+        del bare["metadata"]["labels"]["kubernetes.io/hostname"]
+    plan, told = planned([*nodes, job], tmp_path)
+
+    (step,) = plan_steps(plan, told.imported).steps
+
+    rule = step.body["spec"]["template"]["spec"]["affinity"]["nodeAffinity"]
+    first, *others = rule["requiredDuringSchedulingIgnoredDuringExecution"]["nodeSelectorTerms"]
+    assert first["matchExpressions"][0]["values"] == ["n0"]
+    assert [term["matchFields"][0]["values"] for term in others] == [["n1"], ["n2"]]
 
 
 @pytest.mark.parametrize(

@@ -55,6 +55,23 @@ def test_the_label_with_the_count_tells_of_a_gpu_that_fell_off_the_bus():
     assert told.node("n1").unhealthy_gpus == {7}
 
 
+def test_gpus_that_no_device_plugin_offers_any_more_are_out_of_order():
+    labels = {"nvidia.com/gpu.product": "NVIDIA-H100-80GB-HBM3", "nvidia.com/gpu.count": "8"}
+
+    told = read(node("gone", labels=labels), node("zero", "0", labels=labels), node("cpu"))
+
+    for name in ("gone", "zero"):
+        assert told.node(name).unhealthy_gpus == set(range(8))
+        assert told.says("assumed", "no device plugin offers", name)
+    assert told.node("cpu").n_gpus == 0
+
+
+def test_gpus_of_two_vendors_on_one_node_are_said():
+    told = read(node("n1", 4, more={"amd.com/gpu": "4"}))
+
+    assert told.says("assumed", "two vendors on one node", "n1")
+
+
 def test_cordons_and_readiness_are_taken_over_without_the_taints_that_repeat_them():
     unreachable = {"key": "node.kubernetes.io/unreachable", "effect": "NoExecute"}
     cordon = {"key": "node.kubernetes.io/unschedulable", "effect": "NoSchedule"}
@@ -179,6 +196,12 @@ def test_levels_can_be_given_and_domains_too():
     told = read(node("n1", 1, labels={"dc/hall": "h", "dc/fabric": "f"}), options=options)
 
     assert told.node("n1").location == {"hall": "h", "domain": "f"}
+
+
+def test_a_level_that_no_node_has_is_said():
+    told = read(node("n1", 1), options=ImportOptions(levels=(("rack", "example.com/rack"),)))
+
+    assert told.says("ignored", "level rack: no node has the label example.com/rack")
 
 
 # Parts of GPUs

@@ -219,6 +219,34 @@ def test_keys_that_must_differ_are_no_anti_affinity_to_its_own_kind():
     assert told.says("ignored", "pod anti-affinity to other pods", "team/p")
 
 
+@pytest.mark.parametrize(
+    ("wish", "said"),
+    [
+        (
+            {"tolerations": [{"key": "node.kubernetes.io/unschedulable", "operator": "Exists"}]},
+            "toleration of cordoned nodes",
+        ),
+        ({"tolerations": [{"operator": "Exists"}]}, "toleration of cordoned nodes"),
+        ({"schedulerName": "my-scheduler"}, "scheduler my-scheduler"),
+    ],
+)
+def test_what_a_pod_asks_of_its_scheduler_is_listed(wish, said):
+    told = read(node("n1", 1), node("n2", 1, cordoned=True), pod("p", 1, **wish))
+
+    assert told.says("ignored", said, "of pending pods", "team/p")
+
+
+def test_a_nominated_node_is_listed_and_a_toleration_of_cordons_only_where_there_are_some():
+    waits = pod("p", 1, tolerations=[{"operator": "Exists"}])
+    waits["status"]["nominatedNodeName"] = "n1"
+
+    told = read(node("n1", 1), waits, pod("q", 1, schedulerName="default-scheduler"))
+
+    assert [line for line in told.report if line.startswith("ignored")] == [
+        "ignored: the node that its scheduler is making room on, of pending pods (1: team/p)"
+    ]
+
+
 def test_what_a_spec_cannot_say_is_listed_with_counts():
     other = {"labelSelector": {"matchLabels": {"app": "db"}}, "topologyKey": "zone"}
     told = read(
