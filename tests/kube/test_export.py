@@ -672,6 +672,7 @@ def test_standard_input_is_read_and_everything_said_goes_to_standard_error():
 @pytest.mark.parametrize(
     ("words", "code", "said"),
     [
+        (["-"], 3, "there is no Node in it"),
         (["nowhere.json"], 3, "nowhere.json:1:1: cannot be read: No such file"),
         (["-", "-"], 2, "standard input can be read once"),
         (["-", "--level", "rack"], 2, "is not NAME=LABEL"),

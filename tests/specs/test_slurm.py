@@ -134,6 +134,27 @@ def test_the_verb_writes_the_spec_and_says_the_rest(tmp_path):
     assert unstrand("validate", tmp_path / "s.yaml").code == 0
 
 
+def test_one_of_the_files_may_be_standard_input(tmp_path):
+    text, rest = (DATA / "nodes.txt").read_text(), ["--jobs", DATA / "squeue.json"]
+
+    done = unstrand("import", "slurm", "--nodes", "-", *rest, stdin=text)
+    twice = unstrand("import", "slurm", "--nodes", "-", "--jobs", "-", stdin=text)
+    wrong = unstrand("import", "slurm", "--nodes", "-", stdin="hello")
+
+    assert (done.code, done.out) == (
+        0,
+        unstrand("import", "slurm", "--nodes", DATA / "nodes.txt", *rest).out,
+    )
+    assert (twice.code, "standard input can be read once" in twice.err) == (2, True)
+    assert (wrong.code, wrong.err.startswith("<stdin>:1:1:")) == (3, True)
+
+
+def test_import_without_a_source_names_them():
+    done = unstrand("import")
+
+    assert (done.code, "kubernetes, slurm or openb" in done.err) == (2, True)
+
+
 @pytest.mark.parametrize(
     ("text", "names"),
     [

@@ -44,7 +44,7 @@ def yaml_lines(text: str, file: str) -> tuple[list[Line], tuple[str, ...]]:
     SpecErrors
         The file is no YAML, or no list of topologies.
     """
-    document = parse_document(text, file)
+    document = parse_document(text, file, "Networks begin with - topology:")
     if document.faults:
         raise SpecErrors(list(document.faults))
     if not isinstance(document.data, list) or not document.data:
