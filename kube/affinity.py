@@ -1,4 +1,4 @@
-"""Required affinity and anti-affinity between pods, as the scheduler reads them.
+"""What pods require of pods around them: affinity, anti-affinity, host ports of their own.
 
 A rule picks pods by namespace and label. *Apart*: none of them on a node whose `key` label has the
 value of the pod's own node; *together*: at least one of them. Anti-affinity binds both sides: a pod
@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from kube.selectors import Requirement, read_requirement
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from kube.records import Node, Pod
     from kube.work import Work
@@ -98,6 +98,35 @@ def _needs(term: Fields, labels: Mapping[str, str]) -> tuple[Requirement, ...] |
     return tuple(dict.fromkeys(needs))
 
 
+class HostPort(NamedTuple):
+    """A port of the node that a pod takes; an empty address is all of them."""
+
+    address: str
+    protocol: str
+    port: int
+
+    def collides(self, other: HostPort) -> bool:
+        """Whether a node cannot give out both."""
+        apart = self.address and other.address and self.address != other.address
+        return not apart and (self.protocol, self.port) == (other.protocol, other.port)
+
+
+def read_host_ports(spec: Fields) -> Iterator[HostPort]:
+    """Ports of its node that a pod takes.
+
+    Raises
+    ------
+    ObjectFault
+        A field has the wrong type.
+    """
+    for container in spec.maps("containers"):
+        for entry in container.maps("ports"):
+            port, address = entry.whole("hostPort", 0, 0, 65535), entry.text("hostIP")
+            if port:
+                every = address == "0.0.0.0"
+                yield HostPort("" if every else address, entry.text("protocol") or "TCP", port)
+
+
 @lru_cache(maxsize=4096)
 def shared_labels(labels: Labels) -> Labels:
     """The same labels, one object for the pods of a controller."""
@@ -164,13 +193,17 @@ class Neighbourhood:
     """Where pods are after a plan, and what required rules say about that."""
 
     def __init__(
-        self, at: Mapping[str, str], pods: Iterable[Pod], nodes: Mapping[str, Node]
+        self, at: Mapping[str, str], pods: Sequence[Pod], nodes: Mapping[str, Node]
     ) -> None:
         self._at, self._nodes = at, nodes
         self._peers = Peers(pods)
         self._near: dict[Asked, dict[str, list[Pod]]] = {}
         self._not_near: dict[Asked, dict[str, list[Pod]]] = {}
         self._against: dict[str, list[Asked]] = defaultdict(list)
+        self._with_ports: dict[str, list[Pod]] = defaultdict(list)
+        for pod in pods:
+            if pod.template.host_ports:
+                self._with_ports[at[pod.full_name]].append(pod)
         for asked, owners in self._peers.owners.items():
             self._not_near[asked] = self._by_place(asked[1].key, owners)
             for pod in self._peers.picked(*asked):
@@ -189,6 +222,13 @@ class Neighbourhood:
             near = self._others(self._not_near[asked], labels, asked[1].key, pod)
             if near is not None:
                 return f"the anti-affinity of {near.full_name} keeps it away"
+        return self._port_taken(pod)
+
+    def _port_taken(self, pod: Pod) -> str:
+        for other in self._with_ports.get(self._at[pod.full_name], ()):
+            for own in pod.template.host_ports if other.full_name != pod.full_name else ():
+                if any(own.collides(port) for port in other.template.host_ports):
+                    return f"{other.full_name} has its host port {own.port} there"
         return ""
 
     def _first(self, pod: Pod, rule: PodRule, labels: Mapping[str, str]) -> bool:

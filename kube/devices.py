@@ -176,6 +176,9 @@ def gpus_of(
             whole = counted
             if not offered and not held:
                 assumed.append("GPUs that labels tell of and no device plugin offers")
+    amounts = [node.capacity.get(name, Fraction(0)) for name in offered]
+    if any(amount.denominator > 1 for amount in amounts):
+        assumed.append("parts of a GPU that a node counts are left out")
     if len({name.partition("/")[0] for name in offered}) > 1:
         assumed.append("GPUs of two vendors on one node are taken for one model")
     if whole + len(cut) > MAX_NODE_GPUS:

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from kube import claims, volumes
-from kube.affinity import HARD_SPREAD, read_rules, shared_labels
+from kube.affinity import HARD_SPREAD, read_host_ports, read_rules, shared_labels
 from kube.membership import membership, queue_of
 from kube.nodes import REPEATED, UNSCHEDULABLE
 from kube.records import GroupKey, Pod, Template, Toleration
@@ -144,6 +144,7 @@ def read_template(meta: Fields, spec: Fields, status: Fields | None = None) -> T
         topology_group=together,
         spread=spread,
         rules=rules,
+        host_ports=tuple(read_host_ports(spec)),
         ignored=tuple(dict.fromkeys(ignored)),
         priority=spec.whole("priority", 0) if spec.has("priority") else None,
         priority_class=spec.text("priorityClassName"),

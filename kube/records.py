@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from fractions import Fraction
 
-    from kube.affinity import PodRule
+    from kube.affinity import HostPort, PodRule
 
 
 class GroupKey(NamedTuple):
@@ -68,6 +68,8 @@ class Template:
         Key of a label that no two pods share a value of (own anti-affinity).
     rules
         Required affinity and anti-affinity to pods, those of its own kind included.
+    host_ports
+        Ports of the node that it takes.
     ignored
         What the pod asks of its place that a spec cannot say.
     claims
@@ -86,6 +88,7 @@ class Template:
     topology_group: str = ""
     spread: str | None = None
     rules: tuple[PodRule, ...] = ()
+    host_ports: tuple[HostPort, ...] = ()
     ignored: tuple[str, ...] = ()
     priority: int | None = None
     priority_class: str = ""

@@ -214,6 +214,30 @@ def test_no_pod_is_put_where_a_rule_between_pods_forbids_it(objects, why, gates,
     assert any(why in remark for remark in found.remarks)
 
 
+def ported(name, port, on="", **more):
+    found = pod(name, 1, on=on, owner=("Job", name))
+    found["spec"]["containers"][0]["ports"] = [{"hostPort": port, **more}]
+    return found
+
+
+def test_a_port_of_the_node_is_given_to_one_pod_only(tmp_path):
+    objects = [
+        node("n1", 8),
+        ported("r", 80, on="n1"),
+        ported("same", 80),
+        ported("udp", 80, protocol="UDP"),
+        ported("other", 81, hostIP="10.0.0.1"),
+        ported("elsewhere", 81, hostIP="10.0.0.2"),
+    ]
+    plan, told = planned(objects, tmp_path)
+
+    found = plan_steps(plan, told.imported)
+
+    assert len(plan.placements) == 4
+    assert {step.name for step in found.steps} == {"udp", "other", "elsewhere"}
+    assert any("team/r has its host port 80 there" in remark for remark in found.remarks)
+
+
 def test_a_hard_topology_spread_constraint_is_left_to_the_scheduler(tmp_path):
     rule = {"maxSkew": 1, "topologyKey": HOST, "whenUnsatisfiable": "DoNotSchedule"}
     soft = {**rule, "whenUnsatisfiable": "ScheduleAnyway"}

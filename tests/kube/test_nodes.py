@@ -66,6 +66,13 @@ def test_gpus_that_no_device_plugin_offers_any_more_are_out_of_order():
     assert told.node("cpu").n_gpus == 0
 
 
+def test_a_part_of_a_gpu_that_a_node_counts_is_left_out_and_said():
+    told = read(node("n1", "1500m"))
+
+    assert told.node("n1").n_gpus == 1
+    assert told.says("assumed", "parts of a GPU", "n1")
+
+
 def test_gpus_of_two_vendors_on_one_node_are_said():
     told = read(node("n1", 4, more={"amd.com/gpu": "4"}))
 
