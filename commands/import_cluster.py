@@ -20,9 +20,11 @@ SaveOption = Annotated[
 ]
 
 
-@import_app.callback()
-def _import() -> None:
+@import_app.callback(invoke_without_command=True)
+def _import(context: typer.Context) -> None:
     """Turn a real or published cluster into a spec."""
+    if context.invoked_subcommand is None:
+        context.fail("no source: kubernetes, slurm or openb; --help lists them")
 
 
 @import_app.command("openb")
@@ -135,7 +137,12 @@ def _hand_over(text: str, remarks: Iterable[str], save: Path | None) -> None:
 @import_app.command("slurm")
 def slurm(
     nodes: Annotated[
-        Path, typer.Option("--nodes", metavar="FILE", help="Output of `scontrol show node -o`.")
+        Path,
+        typer.Option(
+            "--nodes",
+            metavar="FILE",
+            help="Output of `scontrol show node -o`; - reads standard input.",
+        ),
     ],
     jobs: Annotated[
         Path | None, typer.Option("--jobs", metavar="FILE", help="Output of `squeue --json`.")
@@ -148,24 +155,39 @@ def slurm(
 ) -> None:
     """Turn what Slurm prints about its nodes and jobs into a spec.
 
-    What was read, assumed and ignored is said on standard error, with counts.
+    One of the files may be standard input, -. What was read, assumed and ignored is said on
+    standard error, with counts.
     """
+    from specs.errors import SpecErrors, SpecFault
     from specs.importers.report import ImportReport
     from specs.importers.slurm.importer import slurm_spec
     from specs.importers.slurm.jobs import read_jobs
     from specs.importers.slurm.nodes import read_nodes
     from specs.importers.slurm.topology import read_topology
     from specs.importers.table import MAX_TABLE_BYTES
-    from specs.reading import read_bounded
+    from specs.reading import read_bounded, standard_input, too_large
 
     check_target(save, "--save")
 
+    if sum(str(path) == "-" for path in (nodes, jobs, topology)) > 1:
+        hint = "--nodes, --jobs, --topology"
+        raise typer.BadParameter("standard input can be read once", param_hint=hint)
+
     def text(path: Path) -> str:
-        return read_bounded(path, MAX_TABLE_BYTES).decode("utf-8-sig", "replace")
+        if str(path) == "-":
+            raw = standard_input().read(MAX_TABLE_BYTES + 1)
+            if len(raw) > MAX_TABLE_BYTES:
+                raise SpecErrors([SpecFault(file="<stdin>", rule=too_large(MAX_TABLE_BYTES))])
+        else:
+            raw = read_bounded(path, MAX_TABLE_BYTES)
+        return raw.decode("utf-8-sig", "replace")
+
+    def name(path: Path) -> str:
+        return "<stdin>" if str(path) == "-" else str(path)
 
     report = ImportReport()
-    machines = read_nodes(text(nodes), str(nodes))
-    work = read_jobs(text(jobs), str(jobs)) if jobs is not None else ()
-    places = read_topology(text(topology), str(topology)) if topology is not None else None
+    machines = read_nodes(text(nodes), name(nodes))
+    work = read_jobs(text(jobs), name(jobs)) if jobs is not None else ()
+    places = read_topology(text(topology), name(topology)) if topology is not None else None
     spec = "\n".join(slurm_spec(machines, work, report, places)) + "\n"
     _hand_over(spec, report.lines(), save)

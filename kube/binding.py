@@ -1,8 +1,8 @@
-"""Pods that a binding alone does not start: their scheduler does more than to name a node.
+"""Pods that a binding alone does not start rightly: their scheduler does more than to name a node.
 
 It allocates their resource claims (DRA), makes a claim for GPUs that only claims give out, and
 tells volumes that wait for their first consumer where to be. The Binding of the API does nothing
-of that: a pod bound by it keeps its room and never runs.
+of that: a pod bound by it keeps its room and never runs. Nor does it look at rules between pods.
 
 References
 ----------
@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from kube.affinity import HARD_SPREAD
 from kube.volumes import UNKNOWN
 
 if TYPE_CHECKING:
@@ -28,4 +29,6 @@ def hindrance(pod: Pod, node: Node) -> str:
         return f"a binding makes no claim for it, and {node.name} has GPUs by claim (DRA) only"
     if UNKNOWN in pod.template.ignored:
         return "a binding binds no volumes, and the objects do not show its own as bound"
+    if HARD_SPREAD in pod.template.ignored:
+        return "its topology spread constraints are not planned, and no binding minds them"
     return ""

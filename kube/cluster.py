@@ -73,6 +73,9 @@ class Cluster:
         self.levels: Levels = find_levels(
             self.nodes.values(), options.levels, keys, options.domains
         )
+        for name, label in options.levels:
+            if not any(label in node.labels for node in self.nodes.values()):
+                self.report.ignored.add(f"level {name}: no node has the label {label}")
         self.marks = Marks()
         self.offered = {name: self.devices.offered(node) for name, node in self.nodes.items()}
         self.kinds: set[tuple[str, Unit]] = {

@@ -14,7 +14,7 @@ from functools import cache
 from math import ceil
 from typing import TYPE_CHECKING, NamedTuple
 
-from kube.labels import ACCELERATORS, INSTANCE_TYPE, MACHINES
+from kube.labels import ACCELERATOR_MODELS, ACCELERATORS, INSTANCE_TYPE, MACHINES
 from kube.mig import Placed, arranged
 from specs.models.base import MAX_NODE_GPUS
 from topology.hardware import canonical_model, gpu_model
@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
     from kube.records import Node
 
+REPLICAS_OF = "{}.replicas"
+"""Label with the shares of each unit of a resource, as gpu-feature-discovery names it."""
 GPU_RESOURCES = ("nvidia.com/gpu", "amd.com/gpu")
 SHARED = ".shared"
 COUNT, REPLICAS, PRODUCT, MEMORY = (
@@ -40,7 +42,7 @@ _GIGABYTES = re.compile(r"(\d+)GB", re.ASCII)
 
 
 class Unit(NamedTuple):
-    """What one unit of a resource is: a GPU, one of `parts` of it, or a MIG instance."""
+    """What one unit of a resource is: a GPU or a MIG instance, or one of `parts` of it."""
 
     parts: int = 1
     profile: str = ""
@@ -72,12 +74,15 @@ class Devices:
         base = resource.removesuffix(SHARED)
         replicas = _number(node.labels.get(REPLICAS)) or _number(node.labels.get(GKE_CLIENTS)) or 1
         if profile := self.profile(base):
-            return Unit(replicas if base != resource else 1, profile)
-        if found := _PRODUCT_MIG.search(node.labels.get(PRODUCT, "")):
-            return Unit(1, found[1].replace(".me", "+me"))
-        if node.labels.get(GKE_PARTITION):
-            return Unit(1, node.labels[GKE_PARTITION])
+            own = _number(node.labels.get(REPLICAS_OF.format(base)))
+            return Unit(own or (replicas if base != resource else 1), profile)
         count, units = _number(node.labels.get(COUNT)), _units(node.capacity, resource)
+        if found := _PRODUCT_MIG.search(node.labels.get(PRODUCT, "")):
+            # The label counts instances; replicas may be advertised under another name.
+            renamed = base == resource and count and units <= count
+            return Unit(1 if renamed else replicas, found[1].replace(".me", "+me"))
+        if node.labels.get(GKE_PARTITION):
+            return Unit(replicas, node.labels[GKE_PARTITION])
         if replicas == 1 and base == resource and count and units > count and not units % count:
             return Unit(units // count)  # several units for each GPU, whoever advertises them
         if replicas > 1 and base == resource and count and units <= count:
@@ -167,8 +172,15 @@ def gpus_of(
         assumed.append("which GPU has which MIG instances")
     else:
         cut = []
-        if offered and counted > whole and counted <= MAX_NODE_GPUS:
+        if counted > whole and counted <= MAX_NODE_GPUS:
             whole = counted
+            if not offered and not held:
+                assumed.append("GPUs that labels tell of and no device plugin offers")
+    amounts = [node.capacity.get(name, Fraction(0)) for name in offered]
+    if any(amount.denominator > 1 for amount in amounts):
+        assumed.append("parts of a GPU that a node counts are left out")
+    if len({name.partition("/")[0] for name in offered}) > 1:
+        assumed.append("GPUs of two vendors on one node are taken for one model")
     if whole + len(cut) > MAX_NODE_GPUS:
         raise TooManyGpusError(f"a node has at most {MAX_NODE_GPUS} GPUs")
     model = model_of(node)
@@ -221,10 +233,17 @@ def _cut(instances: Mapping[str, int], node: Node, counted: int) -> list[tuple[s
 def model_of(node: Node) -> str | None:
     """The model of a node's GPUs: by device labels, those of the cloud, or the machine type."""
     labels = node.labels
-    for key in (PRODUCT, *AMD_PRODUCTS, *ACCELERATORS):
+    for key in (PRODUCT, *AMD_PRODUCTS):
         if labels.get(key):
             return canonical_model(labels[key])
-    return MACHINES.get(labels.get(INSTANCE_TYPE, ""))
+    vague = None
+    for key in ACCELERATORS:
+        if labels.get(key):
+            model = ACCELERATOR_MODELS.get(labels[key], canonical_model(labels[key]))
+            if gpu_model(model) is not None:
+                return model
+            vague = vague or model
+    return MACHINES.get(labels.get(INSTANCE_TYPE, ""), vague)
 
 
 def memory_mib_of(node: Node) -> int | None:

@@ -24,6 +24,7 @@ def step_files(found: Steps) -> dict[str, str]:
     files: dict[str, str] = {}
     entries: list[dict[str, object]] = []
     commands: list[str] = []
+    undo: list[str] = []
     width = max(3, len(str(len(found.steps))))
     for number, step in enumerate(found.steps, start=1):
         file = ""
@@ -36,9 +37,11 @@ def step_files(found: Steps) -> dict[str, str]:
         entry |= {"name": step.name} | ({"file": file} if file else {})
         entries.append(entry | {"command": command(step, file)})
         commands += [f"# {step.text}", shlex.join(command(step, file))]
+        if step.action == "uncordon":
+            undo.append(shlex.join(command(step, file)))
     document = {"schema": STEPS_SCHEMA, "steps": entries, "remarks": found.remarks}
     files["steps.json"] = json.dumps(document, indent=2, ensure_ascii=False) + "\n"
-    files["apply.sh"] = _script(commands, found.remarks)
+    files["apply.sh"] = _script(commands, undo, found.remarks)
     return files
 
 
@@ -54,8 +57,28 @@ def command(step: Step, file: str) -> list[str]:
     return ["kubectl", "patch", *inside, *target, "--type=merge", "--patch-file", file]
 
 
-def _script(commands: Sequence[str], remarks: Sequence[str]) -> str:
+def _script(commands: Sequence[str], undo: Sequence[str], remarks: Sequence[str]) -> str:
     head = ["#!/bin/sh", "# Read it first. It ends at the first request that is refused."]
+    if undo:
+        head.append("# If it ends early, the cordons that it made are taken back.")
     notes = [f"# Note: {' '.join(remark.split())}" for remark in remarks]
-    body = ["set -eu", 'cd "$(dirname "$0")"', *commands]
+    body = ["set -eu", 'cd "$(dirname "$0")"', *(_reopened(undo) if undo else ()), *commands]
     return "\n".join([*head, *notes, *body]) + "\n"
+
+
+def _reopened(undo: Sequence[str]) -> list[str]:
+    """Shell lines: at an early end nodes are opened again, whatever else is refused then."""
+    return [
+        "reopen() {",
+        "    code=$?",
+        "    trap - EXIT",
+        '    [ "$code" -eq 0 ] && exit 0',
+        "    echo 'It ended early: cordons are taken back. Import again before you go on.' >&2",
+        *(f"    {line} || echo 'still cordoned: see above' >&2" for line in undo),
+        '    exit "$code"',
+        "}",
+        "trap reopen EXIT",
+        "trap 'exit 129' HUP",
+        "trap 'exit 130' INT",
+        "trap 'exit 143' TERM",
+    ]

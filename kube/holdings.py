@@ -16,6 +16,8 @@ from specs.models.quantity import MIB
 
 MAX_SLICES = 2000
 """More instances than that are on no node."""
+OF_OTHERS = "pods that share a MIG instance with others: the first of them holds it"
+Slices = tuple[tuple[str, int], ...]
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -52,12 +54,17 @@ class Held:
 
 
 class Holdings:
-    """What running pods hold, by node; `at` has the GPUs of each pod that shares some."""
+    """What running pods hold, by node.
+
+    `at` has the GPUs of each pod that shares some, `slices` the MIG instances that each pod holds:
+    of pods that share one, the first.
+    """
 
     def __init__(self, cluster: Cluster) -> None:
         self.cluster = cluster
         self.held: dict[str, Held] = defaultdict(Held)
         self.at: dict[tuple[str, str], list[int]] = defaultdict(list)
+        self.slices: dict[tuple[str, str], Counter[str]] = defaultdict(Counter)
         self.gpus: dict[str, Gpus] = {}
 
     def hold(self, running: Sequence[Work]) -> None:
@@ -80,11 +87,15 @@ class Holdings:
                     ]
                 else:
                     for name, units in self.cluster.gpu_units(pod.template, pod.full_name).items():
+                        before = held.units[name]
                         held.units[name] += units
                         unit = self.cluster.devices.unit(name, self.cluster.nodes[pod.node])
                         if unit.profile:
-                            count = min(-(-units // unit.parts), MAX_SLICES)
-                            held.slices += [(unit.profile, work.name)] * count
+                            count = -(-(before + units) // unit.parts) - -(-before // unit.parts)
+                            self._slices(pod, unit.profile, count)
+                            held.slices += [(unit.profile, work.name)] * min(count, MAX_SLICES)
+                            if not count:
+                                self.cluster.report.assumed.add(OF_OTHERS, pod.full_name)
                 for remark in pod.template.ignored:
                     if remark.startswith("GPU sharing"):
                         self.cluster.report.ignored.add(
@@ -95,11 +106,19 @@ class Holdings:
                         "GPUs that running pods hold by resource claims (DRA)", pod.full_name
                     )
 
+    def _slices(self, pod: Pod, profile: str, count: int) -> None:
+        if count:
+            self.slices[pod.namespace, pod.name][profile] += count
+
     def reserved(self, pod: Pod) -> bool:
         """Whether a pod counts as reserved of its node: part of it, and without GPUs."""
         template = pod.template
         gpus = any(self.cluster.devices.is_gpu(name) for name in template.requests)
         return pod.bound and not gpus and not template.share_milli and not template.share_memory
+
+    def slices_of(self, pod: Pod) -> Slices:
+        """Profiles of MIG instances that a running pod holds, and how many of each."""
+        return tuple(sorted(self.slices.get((pod.namespace, pod.name), {}).items()))
 
     def share_on(self, pod: Pod) -> int:
         """Thousandths of a GPU that a running pod holds by annotation, 0 where there is none."""
@@ -148,16 +167,19 @@ class Holdings:
     def told(self, work: Work) -> Work | None:
         """The work as the spec tells it: without pods that count as reserved.
 
-        Pods that hold different parts of a GPU are in tasks of their own. None: nothing is left.
+        Pods that hold different parts of a GPU, or other MIG instances, are in tasks of their own.
+        None: nothing is left.
         """
         tasks: list[Task] = []
         for task in work.tasks:
-            by_milli: dict[int, list[Pod]] = defaultdict(list)
+            alike: dict[tuple[int, Slices], list[Pod]] = defaultdict(list)
             for pod in task.pods:
                 if not self.reserved(pod):
-                    by_milli[self.share_on(pod)].append(pod)
-            for milli, pods in sorted(by_milli.items()):
-                role = task.role if len(by_milli) == 1 else f"{task.role}-{milli}"
+                    alike[self.share_on(pod), self.slices_of(pod)].append(pod)
+            cut = len({slices for _, slices in alike}) > 1
+            for number, ((milli, _), pods) in enumerate(sorted(alike.items())):
+                part = number if cut else milli
+                role = task.role if len(alike) == 1 else f"{task.role}-{part}"
                 least = min(task.least, len(pods))
                 tasks.append(
                     replace(task, role=role, pods=tuple(pods), count=len(pods), least=least)

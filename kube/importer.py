@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from kube.affinity import BETWEEN_JOBS, kept_apart
 from kube.assembly import Assembly
 from kube.cluster import Cluster, ImportOptions
 from kube.device_counts import settle_claims
@@ -38,6 +39,8 @@ class Imported:
         Name of each running job to the pods behind its replicas.
     pending
         Work that waits, by the name of its job.
+    pods
+        All pods on nodes of the input, and those that wait.
     nodes
         Nodes by name.
     levels
@@ -47,6 +50,7 @@ class Imported:
     lines: tuple[str, ...]
     running: Mapping[str, tuple[Pod, ...]]
     pending: Mapping[str, Work]
+    pods: tuple[Pod, ...]
     nodes: Mapping[str, Node]
     levels: Levels
 
@@ -81,6 +85,10 @@ def import_cluster(snapshot: Snapshot, options: ImportOptions | None = None) -> 
     entries = [work_entries.running(work) for work in running]
     answered = [(work, entry) for work in waiting if (entry := work_entries.pending(work))]
     pending = [work for work, _ in answered]
+    apart = kept_apart([*placed, *waiting])
+    for work in pending:
+        if work.name in apart:
+            report.ignored.add(f"{BETWEEN_JOBS}, of pending pods", work.name)
     queues = QueueEntries(cluster, tenancy).entries({work.queue for work in [*running, *pending]})
     # Last, since only now it is known which labels are asked for.
     nodes = NodeEntries(cluster, holdings)
@@ -95,6 +103,7 @@ def import_cluster(snapshot: Snapshot, options: ImportOptions | None = None) -> 
         ),
         running=work_entries.replicas,
         pending={work.name: work for work in pending},
+        pods=tuple(snapshot.pods.values()),
         nodes=cluster.nodes,
         levels=cluster.levels,
     )

@@ -57,7 +57,19 @@ ACCELERATORS: tuple[str, ...] = (
     "k8s.amazonaws.com/accelerator",
     "karpenter.k8s.aws/instance-gpu-name",
 )
-"""Labels with a GPU model, where no device labels are there. Vague names stay opaque."""
+"""Labels with a GPU model, where no device labels are there.
+
+Where their name is vague (`h100`), a known machine type says more; else it stays opaque.
+"""
+
+ACCELERATOR_MODELS: Mapping[str, str] = MappingProxyType(
+    {
+        # Google has its 80 GB card under another name, nvidia-a100-80gb.
+        "nvidia-tesla-a100": "A100-40GB",
+        "nvidia-h100-mega-80gb": "H100-80GB",
+    }
+)
+"""Names of clouds for GPU models that do not follow from their words."""
 
 MACHINES: Mapping[str, str] = MappingProxyType(
     {

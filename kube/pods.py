@@ -6,8 +6,9 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from kube import claims, volumes
+from kube.affinity import HARD_SPREAD, read_host_ports, read_rules, shared_labels
 from kube.membership import membership, queue_of
-from kube.nodes import REPEATED
+from kube.nodes import REPEATED, UNSCHEDULABLE
 from kube.records import GroupKey, Pod, Template, Toleration
 from kube.requests import pod_requests
 from kube.selectors import read_choice
@@ -36,6 +37,10 @@ EXCLUSIVE = (
     "alpha.jobset.sigs.k8s.io/exclusive-topology",
     "leaderworkerset.sigs.k8s.io/exclusive-topology",
 )
+CORDONED = "toleration of cordoned nodes: they take no new work"
+NOMINATED = "the node that its scheduler is making room on"
+SCHEDULERS = ("", "default-scheduler", "volcano", "kai-scheduler", "scheduler-plugins-scheduler")
+"""Schedulers whose gangs and queues are read."""
 FRACTION, FRACTION_MEMORY = "gpu-fraction", "gpu-memory"
 FRACTION_DEVICES = "gpu-fraction-num-devices"
 OTHER_FRACTIONS = ("gpu-index", "hami.io/vgpu-mode")
@@ -62,6 +67,8 @@ def read_pod(namespace: str, name: str, obj: Fields) -> Pod | None:
     template = read_template(meta, spec, status if node else None)
     if template.claims:
         template = replace(template, claims=claims.references(spec, status))
+    if not node and status.text("nominatedNodeName"):
+        template = replace(template, ignored=(*template.ignored, NOMINATED))
     if namespace in RESERVATIONS:
         template = without_devices(template)
     bound = owner is not None and owner.kind in ("DaemonSet", "Node")
@@ -85,6 +92,7 @@ def read_pod(namespace: str, name: str, obj: Fields) -> Pod | None:
         owned=owner is not None,
         leaving=leaving,
         uid=meta.text("uid"),
+        labels=shared_labels(tuple(sorted(labels.items()))),
     )
 
 
@@ -108,18 +116,18 @@ def read_template(meta: Fields, spec: Fields, status: Fields | None = None) -> T
     topology, together = _topology(annotations)
     spread: str | None = None
     ignored = list(_ignored(spec, annotations))
+    rules = tuple(read_rules(spec, labels))
+    for rule in rules:
+        own = rule.own_namespace and rule.picks(labels)
+        if own and not rule.apart and topology is None:
+            topology, together = (rule.key, True), "pod affinity"
+        elif own and rule.apart and spread is None:
+            spread = rule.key
+        else:
+            word = "pod anti-affinity" if rule.apart else "pod affinity"
+            ignored.append(f"{word} to other pods")
     for kind in ("podAffinity", "podAntiAffinity"):
-        rules = spec.map("affinity", kind)
-        for rule in rules.maps("requiredDuringSchedulingIgnoredDuringExecution"):
-            key, own = rule.text("topologyKey"), _selects(rule, labels)
-            if own and kind == "podAffinity" and topology is None:
-                topology, together = (key, True), "pod affinity"
-            elif own and kind == "podAntiAffinity" and spread is None:
-                spread = key
-            else:
-                word = "pod affinity" if kind == "podAffinity" else "pod anti-affinity"
-                ignored.append(f"{word} to other pods")
-        if rules.has("preferredDuringSchedulingIgnoredDuringExecution"):
+        if spec.map("affinity", kind).has("preferredDuringSchedulingIgnoredDuringExecution"):
             ignored.append("preferred pod affinity or anti-affinity")
     tolerations, left_out = read_tolerations(spec)
     if left_out:
@@ -135,6 +143,8 @@ def read_template(meta: Fields, spec: Fields, status: Fields | None = None) -> T
         topology=topology,
         topology_group=together,
         spread=spread,
+        rules=rules,
+        host_ports=tuple(read_host_ports(spec)),
         ignored=tuple(dict.fromkeys(ignored)),
         priority=spec.whole("priority", 0) if spec.has("priority") else None,
         priority_class=spec.text("priorityClassName"),
@@ -194,26 +204,6 @@ def _share_devices(annotations: Mapping[str, str], meta: Fields) -> int:
     return int(amount)
 
 
-def _selects(rule: Fields, labels: Mapping[str, str]) -> bool:
-    """Whether a rule is about pods like this one."""
-    selector = rule.map("labelSelector")
-    if not selector or rule.has("namespaces") or rule.has("namespaceSelector"):
-        return False
-    if any(labels.get(key) != value for key, value in selector.table("matchLabels").items()):
-        return False
-    for need in selector.maps("matchExpressions"):
-        value, values = labels.get(need.text("key")), need.words("values")
-        holds = {
-            "In": value in values,
-            "NotIn": value not in values,
-            "Exists": value is not None,
-            "DoesNotExist": value is None,
-        }
-        if not holds.get(need.text("operator"), False):
-            return False
-    return True
-
-
 def read_tolerations(spec: Fields) -> tuple[tuple[Toleration, ...], bool]:
     """Tolerations that a spec has words for, and whether there are others."""
     found, left_out = [], False
@@ -242,12 +232,21 @@ def _ignored(spec: Fields, annotations: Mapping[str, str]) -> Iterator[str]:
         yield "preferred node affinity"
     for rule in spec.maps("topologySpreadConstraints"):
         hard = rule.text("whenUnsatisfiable") != "ScheduleAnyway"
-        yield "topology spread constraints" + ("" if hard else " (soft)")
+        yield HARD_SPREAD + ("" if hard else " (soft)")
     for volume in spec.maps("volumes"):
         if volume.has("persistentVolumeClaim") or volume.has("ephemeral"):
             yield volumes.UNKNOWN
     if spec.has("resourceClaims"):
         yield claims.UNCLEAR
+    for entry in spec.maps("tolerations"):
+        every = not entry.text("key") and entry.text("operator") == "Exists"
+        if (every or entry.text("key") == UNSCHEDULABLE) and entry.text("effect") in (
+            "",
+            "NoSchedule",
+        ):
+            yield CORDONED
+    if spec.text("schedulerName") not in SCHEDULERS:
+        yield f"scheduler {spec.text('schedulerName')}: what it does otherwise"
     if spec.has("workloadRef") or spec.has("schedulingGroup"):
         yield "gangs of scheduling.k8s.io"
     if spec.text("preemptionPolicy") == "Never":

@@ -32,6 +32,9 @@ class Found(NamedTuple):
     place: Place
 
 
+BEGINS = "An object begins with apiVersion: and kind:, as kubectl get -o yaml prints it"
+
+
 def read_objects(stream: IO[bytes], name: str) -> Iterator[Found]:
     """Objects of a file in its order; those inside Lists one by one.
 
@@ -141,7 +144,7 @@ def _yaml_document(document: _Document, name: str) -> Iterator[Found]:
         return SpecErrors(replace(fault, line=fault.line + before) for fault in faults)
 
     try:
-        parsed = parse_document(document.text, name)
+        parsed = parse_document(document.text, name, BEGINS)
     except SpecErrors as errors:
         raise moved(errors.faults) from errors
     if parsed.faults:

@@ -11,6 +11,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from fractions import Fraction
 
+    from kube.affinity import HostPort, PodRule
+
 
 class GroupKey(NamedTuple):
     """What pods belong to: the kind, namespace and name of the object that holds them together."""
@@ -64,6 +66,10 @@ class Template:
         What pods of other templates share that value too; empty: none do.
     spread
         Key of a label that no two pods share a value of (own anti-affinity).
+    rules
+        Required affinity and anti-affinity to pods, those of its own kind included.
+    host_ports
+        Ports of the node that it takes.
     ignored
         What the pod asks of its place that a spec cannot say.
     claims
@@ -81,6 +87,8 @@ class Template:
     topology: tuple[str, bool] | None = None
     topology_group: str = ""
     spread: str | None = None
+    rules: tuple[PodRule, ...] = ()
+    host_ports: tuple[HostPort, ...] = ()
     ignored: tuple[str, ...] = ()
     priority: int | None = None
     priority_class: str = ""
@@ -114,6 +122,8 @@ class Pod:
         Whether a controller would make it anew.
     uid
         What tells it from a later pod of the same name.
+    labels
+        Labels, in order.
     """
 
     namespace: str
@@ -135,6 +145,7 @@ class Pod:
     owned: bool = False
     leaving: bool = False
     uid: str = ""
+    labels: tuple[tuple[str, str], ...] = ()
 
     @property
     def full_name(self) -> str:

@@ -130,15 +130,22 @@ def read_terms(selector: Fields) -> tuple[Term, ...]:
 
 
 def _term(term: Fields) -> Term:
-    found = [_requirement(entry, entry.text("key")) for entry in term.maps("matchExpressions")]
+    found = [read_requirement(entry, entry.text("key")) for entry in term.maps("matchExpressions")]
     for entry in term.maps("matchFields"):
         if entry.text("key") != "metadata.name":
             raise entry.fault("key", "metadata.name is the only such field", entry.text("key"))
-        found.append(_requirement(entry, None))
+        found.append(read_requirement(entry, None))
     return tuple(found)
 
 
-def _requirement(entry: Fields, key: str | None) -> Requirement:
+def read_requirement(entry: Fields, key: str | None) -> Requirement:
+    """One condition, on a label or (`key` None) on the name.
+
+    Raises
+    ------
+    ObjectFault
+        The operator is none of the API's.
+    """
     operator = entry.text("operator")
     if key == "":
         raise entry.fault("key", "a requirement is about a label")

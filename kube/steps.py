@@ -1,11 +1,12 @@
 """A plan as steps that realise it on the cluster it was made for: each with its file to review.
 
-In this order, where they are needed: nodes that pods are evicted from are cordoned, so that
-nothing else takes the room; pods are evicted through the Eviction API, which respects
-PodDisruptionBudgets; when they are gone, waiting pods are bound to their nodes, as a scheduler
-would do it, or, where scheduling gates still hold them, pinned to them; the cordons are taken back;
-gates are lifted. Pods that a binding alone does not start are left to their scheduler. Suspended
-Jobs get the nodes of the plan as node affinity of their template.
+In this order, where they are needed: nodes that pods are evicted from or that the plan starts pods
+on are cordoned, so that nothing else takes the room, such as what is made anew of evicted pods;
+pods are evicted through the Eviction API, which respects PodDisruptionBudgets; when they are gone,
+waiting pods are bound to their nodes, as a scheduler would do it, or, where scheduling gates still
+hold them, pinned to them; gates are lifted; the cordons are taken back. Pods that a binding alone
+does not start, or that it would put where rules between pods forbid it, are left to their
+scheduler. Suspended Jobs get the nodes of the plan as node affinity of their template.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from kube.affinity import Neighbourhood
 from kube.binding import hindrance
 from kube.labels import HOSTNAME
 from specs.errors import SpecErrors, SpecFault
@@ -27,6 +29,7 @@ if TYPE_CHECKING:
 
 MERGE_PATCH = "application/merge-patch+json"
 KUEUE = "kueue.x-k8s.io/"
+KUEUE_TOPOLOGY = f"{KUEUE}topology"
 Body = dict[str, Any]
 
 
@@ -78,22 +81,30 @@ def plan_steps(plan: Plan, imported: Imported) -> Steps:
     _check(plan, imported)
     found = Steps()
     evicted = _evicted(plan, imported, found)
-    nodes = sorted({pod.node for pod in evicted})
+    # What evicted pods are made anew as looks for room before a binding takes it.
+    targets = {place.node for place in plan.placements} if evicted else set()
+    nodes = sorted({pod.node for pod in evicted} | targets)
     closed = [name for name in nodes if not imported.nodes[name].cordoned]
     found.steps += [_cordon(name, True) for name in closed]
     found.steps += [_eviction(pod) for pod in evicted]
     found.steps += [_wait(pod) for pod in evicted]
     lifts: list[Step] = []
+    around = _neighbourhood(plan, imported, evicted)
     for job, places in plan.by_job.items():
         work = imported.pending[job]
         at_by_role: dict[str, dict[int, str]] = {task.role: {} for task in work.tasks}
         for place in places:
             at_by_role[place.role][place.replica] = place.node
-        left = _left_to_scheduler(work, at_by_role, imported, found)
+        left = _left_to_scheduler(work, at_by_role, imported, around, found)
         for task in work.tasks:
             _start(work, task, at_by_role[task.role], left, imported, found, lifts)
-    found.steps += [_cordon(name, False) for name in closed]
     found.steps += lifts
+    found.steps += [_cordon(name, False) for name in closed]
+    if evicted and lifts:
+        found.remarks.append(
+            "pods whose gates are lifted start by their scheduler: what is made anew of evicted "
+            "pods may come before them where it has their priority"
+        )
     return found
 
 
@@ -177,20 +188,43 @@ def _about(pod: Pod, action: str, body: Body | None, text: str) -> Step:
 # Starting
 
 
+def _neighbourhood(plan: Plan, imported: Imported, evicted: list[Pod]) -> Neighbourhood:
+    """Where pods are once the plan has come true."""
+    gone = {pod.full_name for pod in evicted}
+    at = {pod.full_name: pod.node for pod in imported.pods if pod.node}
+    at = {name: node for name, node in at.items() if name not in gone}
+    for place in plan.placements:
+        tasks = imported.pending[place.job].tasks
+        pods = next(task.pods for task in tasks if task.role == place.role)
+        if place.replica < len(pods):
+            at[pods[place.replica].full_name] = place.node
+    return Neighbourhood(at, [p for p in imported.pods if p.full_name in at], imported.nodes)
+
+
 def _left_to_scheduler(
-    work: Work, at_by_role: Mapping[str, Mapping[int, str]], imported: Imported, found: Steps
+    work: Work,
+    at_by_role: Mapping[str, Mapping[int, str]],
+    imported: Imported,
+    around: Neighbourhood,
+    found: Steps,
 ) -> set[str]:
-    """Waiting pods that a binding would not start; of a gang all, since it starts whole."""
+    """Waiting pods that a binding would not start rightly; of a gang all: it starts whole."""
     bindable, left = [], []
     for task in work.tasks:
         for replica, node in sorted(at_by_role[task.role].items()):
-            if replica >= len(task.pods) or task.pods[replica].gates:
+            if replica >= len(task.pods):
                 continue
             pod = task.pods[replica]
-            if why := hindrance(pod, imported.nodes[node]):
+            why = around.broken(pod)
+            if not why and KUEUE_TOPOLOGY in pod.gates:
+                why = "Kueue gives it a node of its topology when it lifts its gate"
+            if not why and not pod.gates:
+                why = hindrance(pod, imported.nodes[node])
+            if why:
                 left.append(pod.full_name)
+                done = "pinned" if pod.gates else "bound"
                 found.remarks.append(
-                    f"{pod.full_name} is not bound to {node}: {why}; it is left to its scheduler, "
+                    f"{pod.full_name} is not {done} to {node}: {why}; it is left to its scheduler, "
                     "which may choose another node"
                 )
             else:
@@ -218,12 +252,8 @@ def _start(
             if pod.full_name not in left:
                 found.steps.append(_binding(pod, node))
             continue
-        hostname = imported.nodes[node].labels.get(HOSTNAME)
-        if hostname is None:
-            found.remarks.append(f"{node} has no label {HOSTNAME}: {pod.full_name} is not pinned")
-            continue
-        body: Body = {"spec": {"nodeSelector": {HOSTNAME: hostname}}}
-        found.steps.append(_about(pod, "pin", body, f"pin pod {pod.full_name} to {node}"))
+        if pod.full_name not in left:
+            _pin(pod, node, imported, found)
         kept = [gate for gate in pod.gates if gate.startswith(KUEUE)]
         if kept:
             found.remarks.append(f"{pod.full_name}: Kueue lifts its own gate when it admits it")
@@ -234,6 +264,16 @@ def _start(
     to_be_made = sorted({node for replica, node in at.items() if replica >= len(task.pods)})
     if to_be_made:
         _steer(work, task, to_be_made, imported, found)
+
+
+def _pin(pod: Pod, node: str, imported: Imported, found: Steps) -> None:
+    """A pod behind gates learns its node, which its scheduler then respects."""
+    hostname = imported.nodes[node].labels.get(HOSTNAME)
+    if hostname is None:
+        found.remarks.append(f"{node} has no label {HOSTNAME}: {pod.full_name} is not pinned")
+        return
+    body: Body = {"spec": {"nodeSelector": {HOSTNAME: hostname}}}
+    found.steps.append(_about(pod, "pin", body, f"pin pod {pod.full_name} to {node}"))
 
 
 def _binding(pod: Pod, node: str) -> Step:
@@ -247,6 +287,19 @@ def _binding(pod: Pod, node: str) -> Step:
     return _about(pod, "bind", body, f"bind pod {pod.full_name} to {node}")
 
 
+def _terms(nodes: list[str], imported: Imported) -> list[Body]:
+    """Terms of a node selector of which these nodes satisfy one; a field has one value in each."""
+    labels = {node: imported.nodes[node].labels for node in nodes}
+    hosts = [labels[node][HOSTNAME] for node in nodes if HOSTNAME in labels[node]]
+    one = {"matchExpressions": [{"key": HOSTNAME, "operator": "In", "values": hosts}]}
+    names: list[Body] = [
+        {"matchFields": [{"key": "metadata.name", "operator": "In", "values": [node]}]}
+        for node in nodes
+        if HOSTNAME not in labels[node]
+    ]
+    return [one, *names] if hosts else names
+
+
 def _steer(work: Work, task: Task, nodes: list[str], imported: Imported, found: Steps) -> None:
     """Pods that are still to be made: their template learns the nodes of the plan."""
     key = work.key
@@ -254,12 +307,7 @@ def _steer(work: Work, task: Task, nodes: list[str], imported: Imported, found: 
     if work.source is None or key.kind != "Job" or task.template.choice.terms is not None:
         found.remarks.append(f"{work.name}: pods to be made belong on {names}; set it by hand")
         return
-    hosts = [imported.nodes[node].labels.get(HOSTNAME, node) for node in nodes]
-    rule = {
-        "nodeSelectorTerms": [
-            {"matchExpressions": [{"key": HOSTNAME, "operator": "In", "values": hosts}]}
-        ]
-    }
+    rule = {"nodeSelectorTerms": _terms(nodes, imported)}
     affinity = {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": rule}}
     body: Body = {"spec": {"template": {"spec": {"affinity": affinity}}}}
     found.steps.append(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from fractions import Fraction
 from math import ceil
 from typing import TYPE_CHECKING, Any
@@ -10,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from kube.claims import UNCLEAR
 from kube.cluster import offer_label
 from kube.devices import Unit
+from kube.pods import CORDONED
 from kube.selectors import NodeChoice
 from solver.cluster import GPU_MILLI
 from specs.importers.writing import Amount, cores, memory, share
@@ -43,6 +43,8 @@ class WorkEntries:
         }
         self.replicas: dict[str, tuple[Pod, ...]] = {}
         self._units: dict[tuple[NodeChoice, str], Unit] = {}
+        self._has_cordons = any(node.cordoned for node in cluster.nodes.values())
+        self._several: dict[tuple[NodeChoice, str], bool] = {}
 
     def running(self, work: Work) -> Entry:
         """Work that holds what it holds."""
@@ -98,12 +100,7 @@ class WorkEntries:
     def _held_request(self, task: Task) -> Entry:
         """What each running pod of a task holds, besides GPUs that differ by node."""
         entry = _amounts(task.template)
-        slices: Counter[str] = Counter()
-        for name, units in self.cluster.gpu_units(task.template, task.role).items():
-            unit = self.cluster.devices.unit(name, self.cluster.nodes[task.pods[0].node])
-            if unit.profile:
-                slices[unit.profile] += units
-        if slices:
+        if slices := self.holdings.slices_of(task.pods[0]):
             entry["mig"] = dict(slices)
         milli = self.holdings.share_on(task.pods[0])
         return entry | {"gpus": share(milli)} if 0 < milli < GPU_MILLI else entry
@@ -189,6 +186,8 @@ class WorkEntries:
     def _say_ignored(self, work: Work) -> None:
         for task in work.tasks:
             for remark in task.template.ignored:
+                if remark == CORDONED and not self._has_cordons:
+                    continue
                 self.cluster.report.ignored.add(f"{remark}, of pending pods", work.name, task.count)
             for name, amount in sorted(task.template.requests.items()):
                 if (
@@ -226,7 +225,7 @@ class WorkEntries:
             self.cluster.report.ignored.add(remark, work.name, task.count)
             return None
         ((resource, wanted),) = units.items()
-        unit = self._unit(template.choice, resource, work.name)
+        unit = self._unit(template.choice, resource, work.name, task.count)
         if unit.profile and unit.profile not in self._profiles:
             remark = "pending pods that ask for MIG instances that no node has"
             self.cluster.report.ignored.add(remark, work.name, task.count)
@@ -236,6 +235,9 @@ class WorkEntries:
             self.cluster.marks.labels.add(label)
             entry["_selector"] = {label: "yes"}
         if unit.profile:
+            if unit.parts > 1:
+                remark = "a share of a MIG instance is planned as all of it"
+                self.cluster.report.assumed.add(remark, work.name, task.count)
             return {"mig": {unit.profile: wanted}, **entry}
         if unit.parts == 1:
             return {"gpus": wanted, **entry}
@@ -247,7 +249,7 @@ class WorkEntries:
             return {"gpus": share(max(1, milli)), **entry}
         return {"gpus": -(-wanted // unit.parts), **entry}
 
-    def _unit(self, choice: NodeChoice, resource: str, name: str) -> Unit:
+    def _unit(self, choice: NodeChoice, resource: str, name: str, count: int) -> Unit:
         """What a unit of a resource is for pods that may run on the chosen nodes."""
         key = (choice, resource)
         if key not in self._units:
@@ -260,15 +262,17 @@ class WorkEntries:
             chosen = {
                 unit for at, unit in offers.items() if choice.allows(nodes[at].labels, at)
             } or set(offers.values())
-            if len(chosen) > 1:
-                remark = (
-                    f"{resource} is a whole GPU on some nodes and a part on others: the largest"
-                )
-                self.cluster.report.assumed.add(remark, name)
             named = Unit(1, self.cluster.devices.profile(resource))
             self._units[key] = min(
                 chosen, key=lambda unit: (bool(unit.profile), unit.parts), default=named
             )
+            self._several[key] = len(chosen) > 1
+        if self._several[key]:
+            remark = (
+                f"{resource} is a whole GPU on some nodes and a part on others: the largest, on "
+                "nodes that have it"
+            )
+            self.cluster.report.assumed.add(remark, name, count)
         return self._units[key]
 
     def _where(self, template: Template, more: Mapping[str, str] = {}) -> Entry:

@@ -79,7 +79,7 @@ class Document:
         return words
 
 
-def parse_document(text: str, file: str) -> Document:
+def parse_document(text: str, file: str, begins: str = "A spec begins with cluster:") -> Document:
     """Read one YAML document.
 
     Parameters
@@ -88,6 +88,8 @@ def parse_document(text: str, file: str) -> Document:
         The content of the file.
     file
         Its name, for messages.
+    begins
+        How such a document begins, for who gives an empty one.
 
     Returns
     -------
@@ -125,8 +127,7 @@ def parse_document(text: str, file: str) -> Document:
         fault = SpecFault(file=file, rule=f"not YAML: {_one_line(str(error))}")
         raise SpecErrors([*builder.faults, fault]) from error
     if not builder.seen or builder.root is None:
-        hint = "A spec begins with cluster:"
-        raise SpecErrors([SpecFault(file=file, rule="the file is empty", hint=hint)])
+        raise SpecErrors([SpecFault(file=file, rule="the file is empty", hint=begins)])
     return Document(file, builder.root, tuple(builder.faults), builder.marks, text)
 
 

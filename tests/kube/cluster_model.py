@@ -1,7 +1,8 @@
 """A model of a cluster: objects that change as the API server would change them.
 
 It knows what the exported requests do, and just enough of the rest: a pod that its controller makes
-anew, and a scheduler that binds pods whose node selector leaves one node.
+anew, and a scheduler that binds those and pods whose node selector leaves one node, at once and
+wherever there is room.
 """
 
 from __future__ import annotations
@@ -12,6 +13,8 @@ from pathlib import Path
 from typing import Any
 
 Object = dict[str, Any]
+GPU = "nvidia.com/gpu"
+AGAIN = "-again"
 
 
 class Cluster:
@@ -55,7 +58,7 @@ class Cluster:
         del self.objects[key]
         if pod["metadata"].get("ownerReferences"):
             again = copy.deepcopy(pod)
-            again["metadata"]["name"] += "-again"
+            again["metadata"]["name"] += AGAIN
             again["metadata"].pop("uid", None)
             again["spec"].pop("nodeName")
             again["status"] = {"phase": "Pending"}
@@ -100,6 +103,21 @@ class Cluster:
             ]
             if "kubernetes.io/hostname" in wanted and len(fits) == 1:
                 self._run(pod, fits[0])
+            elif key[2].endswith(AGAIN):
+                with_room = (name for name in fits if self._free(nodes[name]) >= _gpus(pod))
+                if (name := next(with_room, None)) is not None:
+                    self._run(pod, name)
+
+    def _free(self, node: Object) -> int:
+        pods = (entry for key, entry in self.objects.items() if key[0] == "Pod")
+        name = node["metadata"]["name"]
+        held = sum(_gpus(pod) for pod in pods if pod["spec"].get("nodeName") == name)
+        return int(node["status"]["allocatable"].get(GPU, 0)) - held
+
+
+def _gpus(pod: Object) -> int:
+    amounts = (entry["resources"].get("requests", {}) for entry in pod["spec"]["containers"])
+    return sum(int(amount.get(GPU, 0)) for amount in amounts)
 
 
 def _merge(target: Object, patch: Any) -> None:

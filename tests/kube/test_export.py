@@ -119,6 +119,17 @@ def test_gates_of_kueue_are_left_to_kueue_and_that_is_said(tmp_path):
     assert "Kueue" in found.remarks[0]
 
 
+def test_no_node_is_pinned_where_kueue_chooses_it(tmp_path):
+    gates = [{"name": "kueue.x-k8s.io/topology"}, {"name": "a/b"}]
+    plan, told = planned([node("n1", 2), pod("p", 1, schedulingGates=gates)], tmp_path)
+
+    found = plan_steps(plan, told.imported)
+
+    assert [step.action for step in found.steps] == ["lift"]
+    assert found.steps[0].body == {"spec": {"schedulingGates": [{"name": gates[0]["name"]}]}}
+    assert any("not pinned to n1: Kueue gives it" in remark for remark in found.remarks)
+
+
 def by_claim():
     return [piece("n1", 4), template("t", wants(2))]
 
@@ -146,6 +157,124 @@ def test_a_pod_that_a_binding_does_not_start_is_left_to_its_scheduler(objects, w
     assert [place.job for place in plan.placements] == ["team/p"]
     assert found.steps == []
     assert any("team/p is not bound to n1" in r and why in r for r in found.remarks)
+
+
+HOST = "kubernetes.io/hostname"
+APP = {"labelSelector": {"matchLabels": {"app": "x"}}, "topologyKey": HOST}
+
+
+def required(kind, *terms):
+    """Required affinity or anti-affinity of a pod."""
+    return {"affinity": {kind: {"requiredDuringSchedulingIgnoredDuringExecution": list(terms)}}}
+
+
+def app(name, on="", label="x", **more):
+    return pod(name, 1, on=on, owner=("ReplicaSet", "d"), labels={"app": label}, **more)
+
+
+@pytest.mark.parametrize("gates", [{}, {"schedulingGates": [{"name": "a/b"}]}], ids=["", "gated"])
+@pytest.mark.parametrize(
+    ("objects", "why"),
+    [
+        (
+            lambda gates: [
+                node("n1", 2),
+                app("r", "n1"),
+                app("p", **required("podAntiAffinity", APP), **gates),
+            ],
+            "its anti-affinity keeps it from team/r",
+        ),
+        (
+            lambda gates: [
+                node("n1", 2),
+                app("r", "n1", "other", **required("podAntiAffinity", APP)),
+                app("p", **gates),
+            ],
+            "the anti-affinity of team/r keeps it away",
+        ),
+        (
+            lambda gates: [
+                node("n1", 1),
+                node("n2", 1),
+                app("r", "n1"),
+                pod("p", 1, **required("podAffinity", APP), **gates),
+            ],
+            "no pod of its required affinity is there",
+        ),
+    ],
+    ids=["own rule", "rule of the other", "affinity"],
+)
+def test_no_pod_is_put_where_a_rule_between_pods_forbids_it(objects, why, gates, tmp_path):
+    plan, told = planned(objects(gates), tmp_path)
+
+    found = plan_steps(plan, told.imported)
+
+    assert len(plan.placements) == 1
+    assert {step.action for step in found.steps} == ({"lift"} if gates else set())
+    assert any(why in remark for remark in found.remarks)
+
+
+def ported(name, port, on="", **more):
+    found = pod(name, 1, on=on, owner=("Job", name))
+    found["spec"]["containers"][0]["ports"] = [{"hostPort": port, **more}]
+    return found
+
+
+def test_a_port_of_the_node_is_given_to_one_pod_only(tmp_path):
+    objects = [
+        node("n1", 8),
+        ported("r", 80, on="n1"),
+        ported("same", 80),
+        ported("udp", 80, protocol="UDP"),
+        ported("other", 81, hostIP="10.0.0.1"),
+        ported("elsewhere", 81, hostIP="10.0.0.2"),
+    ]
+    plan, told = planned(objects, tmp_path)
+
+    found = plan_steps(plan, told.imported)
+
+    assert len(plan.placements) == 4
+    assert {step.name for step in found.steps} == {"udp", "other", "elsewhere"}
+    assert any("team/r has its host port 80 there" in remark for remark in found.remarks)
+
+
+def test_a_hard_topology_spread_constraint_is_left_to_the_scheduler(tmp_path):
+    rule = {"maxSkew": 1, "topologyKey": HOST, "whenUnsatisfiable": "DoNotSchedule"}
+    soft = {**rule, "whenUnsatisfiable": "ScheduleAnyway"}
+    objects = [
+        node("n1", 2),
+        pod("hard", 1, topologySpreadConstraints=[rule]),
+        pod("soft", 1, topologySpreadConstraints=[soft]),
+    ]
+    plan, told = planned(objects, tmp_path)
+
+    found = plan_steps(plan, told.imported)
+
+    assert [(step.action, step.name) for step in found.steps] == [("bind", "soft")]
+    assert any("hard" in r and "topology spread" in r for r in found.remarks)
+
+
+def test_rules_that_hold_after_the_plan_are_no_hindrance(tmp_path):
+    apart, near = required("podAntiAffinity", APP), required("podAffinity", APP)
+    elsewhere = {"namespaces": ["other"], **APP}
+    low = app("low", "n1", **apart)
+    low["spec"]["containers"][0]["resources"]["requests"][GPU] = "2"
+    objects = [
+        node("n1", 2),
+        node("n2", 2),
+        low,
+        *gang("g", 2, 1, priority=9, nodeSelector={HOST: "n1"}, **near),
+        pod("far", 1, labels={"app": "x"}, **required("podAntiAffinity", elsewhere)),
+    ]
+    for entry in objects[3:5]:
+        entry["metadata"]["labels"]["app"] = "x"
+    plan, told = planned(objects, tmp_path)
+
+    found = plan_steps(plan, told.imported)
+
+    assert [e.job for e in plan.evictions] == ["team/d"]
+    bound = {step.name for step in found.steps if step.action == "bind"}
+    assert bound == {"g-0", "g-1", "far"}
 
 
 def test_of_a_gang_with_a_pod_that_a_binding_does_not_start_none_is_bound(tmp_path):
@@ -204,6 +333,68 @@ def test_evictions_come_first_and_nothing_else_takes_the_room(tmp_path):
     assert body["deleteOptions"]["preconditions"]["uid"] == "uid-of-low-0"
 
 
+def test_what_is_made_anew_of_an_evicted_pod_does_not_take_the_room_of_the_plan(tmp_path):
+    objects = [
+        node("n1", 8),
+        node("n2", 8),
+        pod("low", 8, on="n1", owner=("ReplicaSet", "low")),
+        *gang("big", 2, 8, priority=100),
+    ]
+
+    _, found = check_round_trip(objects, tmp_path)
+
+    closed = {step.name for step in found.steps if step.action == "cordon"}
+    opened = {step.name for step in found.steps if step.action == "uncordon"}
+    assert closed == opened == {"n1", "n2"}
+
+
+def test_gates_are_lifted_before_others_may_have_the_room_and_the_race_is_said(tmp_path):
+    gates = [{"name": "example.com/hold"}]
+    low = pod("low", 2, on="n1", owner=("ReplicaSet", "low"))
+    objects = [node("n1", 2), low, pod("high", 2, priority=9, schedulingGates=gates)]
+    plan, told = planned(objects, tmp_path)
+
+    found = plan_steps(plan, told.imported)
+
+    actions = [step.action for step in found.steps]
+    assert actions == ["cordon", "evict", "wait", "pin", "lift", "uncordon"]
+    assert any("what is made anew of evicted" in remark for remark in found.remarks)
+
+
+KUBECTL = """#!/bin/sh
+echo "$*" >> "$(dirname "$0")/log"
+case "$*" in *-1/eviction*) echo 'disruption budget' >&2; exit 1;; esac
+"""
+
+
+def test_a_refused_eviction_leaves_no_node_cordoned(tmp_path):
+    told = Read(snapshot(crowded()))
+    found = plan_steps(evicting(), told.imported)
+    for name, text in step_files(found).items():
+        (tmp_path / name).write_text(text)
+    kubectl = tmp_path / "bin" / "kubectl"
+    kubectl.parent.mkdir()
+    kubectl.write_text(KUBECTL)
+    kubectl.chmod(0o755)
+    path = f"{kubectl.parent}:/usr/bin:/bin"
+
+    done = subprocess.run(
+        ["sh", tmp_path / "apply.sh"], env={"PATH": path}, capture_output=True, text=True
+    )
+
+    sent = (kubectl.parent / "log").read_text().splitlines()
+    assert done.returncode == 1
+    assert "cordons are taken back" in done.stderr
+    assert "-1/eviction" in sent[2]
+    assert "uncordon-n1" in sent[3]
+    assert len(sent) == 4
+
+    kubectl.write_text(KUBECTL.replace("-1/", "nobody/"))
+    assert subprocess.run(["sh", tmp_path / "apply.sh"], env={"PATH": path}).returncode == 0
+    sent = (kubectl.parent / "log").read_text().splitlines()[4:]
+    assert len(sent) == len(found.steps)
+
+
 def test_work_of_a_higher_priority_takes_the_place_of_what_it_needs_and_no_more(tmp_path):
     objects = [
         node("n1", 4),
@@ -248,6 +439,24 @@ def test_a_job_whose_pods_are_not_made_is_steered(tmp_path):
     rule = step.body["spec"]["template"]["spec"]["affinity"]["nodeAffinity"]
     terms = rule["requiredDuringSchedulingIgnoredDuringExecution"]["nodeSelectorTerms"]
     assert terms[0]["matchExpressions"][0]["values"] == ["n1", "n2"]
+
+
+def test_nodes_without_a_label_of_their_name_are_named_by_their_field(tmp_path):
+    template = {"spec": {"containers": [{"name": "c", "resources": {"limits": {GPU: "2"}}}]}}
+    spec = {"parallelism": 3, "suspend": True, "completionMode": "Indexed", "template": template}
+    marks = {"kueue.x-k8s.io/queue-name": "q"}
+    job = thing("Job", "batch/v1", "j", spec, namespace="team", labels=marks)
+    nodes = [node(f"n{i}", 2) for i in range(3)]
+    for bare in nodes[1:]:
+        del bare["metadata"]["labels"]["kubernetes.io/hostname"]
+    plan, told = planned([*nodes, job], tmp_path)
+
+    (step,) = plan_steps(plan, told.imported).steps
+
+    rule = step.body["spec"]["template"]["spec"]["affinity"]["nodeAffinity"]
+    first, *others = rule["requiredDuringSchedulingIgnoredDuringExecution"]["nodeSelectorTerms"]
+    assert first["matchExpressions"][0]["values"] == ["n0"]
+    assert [term["matchFields"][0]["values"] for term in others] == [["n1"], ["n2"]]
 
 
 @pytest.mark.parametrize(
@@ -487,6 +696,7 @@ def test_standard_input_is_read_and_everything_said_goes_to_standard_error():
 @pytest.mark.parametrize(
     ("words", "code", "said"),
     [
+        (["-"], 3, "there is no Node in it"),
         (["nowhere.json"], 3, "nowhere.json:1:1: cannot be read: No such file"),
         (["-", "-"], 2, "standard input can be read once"),
         (["-", "--level", "rack"], 2, "is not NAME=LABEL"),

@@ -55,6 +55,30 @@ def test_the_label_with_the_count_tells_of_a_gpu_that_fell_off_the_bus():
     assert told.node("n1").unhealthy_gpus == {7}
 
 
+def test_gpus_that_no_device_plugin_offers_any_more_are_out_of_order():
+    labels = {"nvidia.com/gpu.product": "NVIDIA-H100-80GB-HBM3", "nvidia.com/gpu.count": "8"}
+
+    told = read(node("gone", labels=labels), node("zero", "0", labels=labels), node("cpu"))
+
+    for name in ("gone", "zero"):
+        assert told.node(name).unhealthy_gpus == set(range(8))
+        assert told.says("assumed", "no device plugin offers", name)
+    assert told.node("cpu").n_gpus == 0
+
+
+def test_a_part_of_a_gpu_that_a_node_counts_is_left_out_and_said():
+    told = read(node("n1", "1500m"))
+
+    assert told.node("n1").n_gpus == 1
+    assert told.says("assumed", "parts of a GPU", "n1")
+
+
+def test_gpus_of_two_vendors_on_one_node_are_said():
+    told = read(node("n1", 4, more={"amd.com/gpu": "4"}))
+
+    assert told.says("assumed", "two vendors on one node", "n1")
+
+
 def test_cordons_and_readiness_are_taken_over_without_the_taints_that_repeat_them():
     unreachable = {"key": "node.kubernetes.io/unreachable", "effect": "NoExecute"}
     cordon = {"key": "node.kubernetes.io/unschedulable", "effect": "NoSchedule"}
@@ -86,6 +110,16 @@ def test_a_node_without_a_ready_condition_counts_as_ready_and_that_is_said():
         ({"cloud.google.com/gke-accelerator": "nvidia-l4"}, "L4-24GB"),
         ({"k8s.amazonaws.com/accelerator": "nvidia-tesla-t4"}, "T4-16GB"),
         ({"node.kubernetes.io/instance-type": "p5.48xlarge"}, "H100-80GB"),
+        ({"cloud.google.com/gke-accelerator": "nvidia-tesla-a100"}, "A100-40GB"),
+        ({"cloud.google.com/gke-accelerator": "nvidia-h100-mega-80gb"}, "H100-80GB"),
+        (
+            {
+                "karpenter.k8s.aws/instance-gpu-name": "h100",
+                "node.kubernetes.io/instance-type": "p5.48xlarge",
+            },
+            "H100-80GB",
+        ),
+        ({"karpenter.k8s.aws/instance-gpu-name": "rtx-new"}, "rtx-new"),
         ({"amd.com/gpu.product-name": "AMD_Instinct_MI300X_OAM"}, "MI300X-192GB"),
         ({}, None),
     ],
@@ -171,6 +205,12 @@ def test_levels_can_be_given_and_domains_too():
     assert told.node("n1").location == {"hall": "h", "domain": "f"}
 
 
+def test_a_level_that_no_node_has_is_said():
+    told = read(node("n1", 1), options=ImportOptions(levels=(("rack", "example.com/rack"),)))
+
+    assert told.says("ignored", "level rack: no node has the label example.com/rack")
+
+
 # Parts of GPUs
 
 
@@ -254,6 +294,79 @@ def test_a_node_that_is_cut_alike_sells_its_slices_as_gpus():
 
     assert told.node("n1").n_gpus == 2
     assert told.spec.running[0].mig == {"1g.5gb": 1}
+
+
+A100 = {"nvidia.com/gpu.product": "NVIDIA-A100-SXM4-40GB", "nvidia.com/gpu.count": "1"}
+CUT = {"nvidia.com/mig-1g.5gb.count": "7", "nvidia.com/mig-1g.5gb.replicas": "2"}
+
+
+@pytest.mark.parametrize(
+    ("labels", "resource", "units"),
+    [
+        (
+            {
+                "nvidia.com/gpu.product": "NVIDIA-A100-SXM4-40GB-MIG-1g.5gb-SHARED",
+                "nvidia.com/gpu.count": "7",
+                "nvidia.com/gpu.replicas": "2",
+            },
+            "nvidia.com/gpu",
+            14,
+        ),
+        ({**A100, **CUT, "nvidia.com/gpu.replicas": "0"}, "nvidia.com/mig-1g.5gb", 14),
+        ({**A100, **CUT, "nvidia.com/gpu.replicas": "0"}, "nvidia.com/mig-1g.5gb.shared", 14),
+        (
+            {
+                "cloud.google.com/gke-accelerator": "nvidia-tesla-a100",
+                "cloud.google.com/gke-gpu-partition-size": "1g.5gb",
+                "cloud.google.com/gke-max-shared-clients-per-gpu": "3",
+            },
+            "nvidia.com/gpu",
+            21,
+        ),
+    ],
+    ids=["single", "mixed", "mixed, renamed", "GKE"],
+)
+def test_shares_of_mig_instances_make_no_more_gpus(labels, resource, units):
+    held = [pod(f"p{i}", 1, on="n1", resource=resource) for i in range(5)]
+    told = read(
+        node("n1", units, resource=resource, labels=labels),
+        *held,
+        pod("late", 1, resource=resource),
+    )
+
+    (gpu,) = told.spec.cluster.nodes[0].mig
+    parts = units // 7
+    assert told.node("n1").n_gpus == 1
+    assert len(gpu.instances) == 7
+    assert sum(bool(instance.used_by) for instance in gpu.instances) == -(-5 // parts)
+    assert len(told.problem.running) == 5
+    assert told.says("assumed", "pods that share a MIG instance", f"({5 - -(-5 // parts)}:")
+    assert told.job("team/late").roles[0].shape.slices
+    assert told.says("assumed", "a share of a MIG instance is planned as all of it", "team/late")
+
+
+def test_pods_of_one_set_that_share_instances_are_told_by_what_each_holds():
+    labels = {**A100, **CUT, "nvidia.com/gpu.replicas": "0"}
+    resource, owner = "nvidia.com/mig-1g.5gb", ("ReplicaSet", "d")
+    held = [pod(f"p{i}", 1, on="n1", resource=resource, owner=owner) for i in range(4)]
+
+    told = read(node("n1", 14, resource=resource, labels=labels), *held)
+
+    (job,) = told.spec.running
+    assert sorted((list((role.mig or {}).items()), role.replicas) for role in job.roles) == [
+        ([], 2),
+        ([("1g.5gb", 1)], 2),
+    ]
+
+
+def test_jobs_that_could_have_a_whole_gpu_or_a_share_are_all_counted():
+    shared = {"nvidia.com/gpu.replicas": "2", "nvidia.com/gpu.count": "1"}
+
+    told = read(
+        node("whole", 2), node("sliced", 2, labels=shared), *(pod(f"p{i}", 1) for i in "ab")
+    )
+
+    assert told.says("assumed", "a whole GPU on some nodes", "(2: team/pa, team/pb)")
 
 
 def test_fractions_by_annotation_share_the_gpu_of_their_group():

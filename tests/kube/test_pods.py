@@ -188,6 +188,65 @@ def test_affinity_to_its_own_kind_is_a_topology_and_anti_affinity_a_spread():
     assert (job.spread.over, job.spread.max_per) == ("node", 1)
 
 
+def apart(**term):
+    rule = {"topologyKey": "kubernetes.io/hostname", **term}
+    return {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [rule]}}
+
+
+def test_anti_affinity_between_jobs_is_said_of_both_sides():
+    app = {"labelSelector": {"matchLabels": {"app": "x"}}}
+    told = read(
+        node("n1", 4),
+        pod("runs", 1, on="n1", labels={"app": "other"}, affinity=apart(**app)),
+        pod("waits", 1, labels={"app": "x"}),
+        pod("own", 1, namespace="b", labels={"app": "x"}, affinity=apart(**app)),
+        pod("sibling", 1, namespace="b", labels={"app": "x"}),
+        pod("alone", 1, namespace="c", labels={"app": "x"}, affinity=apart(**app)),
+    )
+
+    said = [line for line in told.report if "between pods of different jobs" in line]
+    assert len(said) == 1
+    assert "(3: team/waits, b/own, b/sibling)" in said[0]
+
+
+def test_keys_that_must_differ_are_no_anti_affinity_to_its_own_kind():
+    term = {"labelSelector": {"matchLabels": {"app": "x"}}, "mismatchLabelKeys": ["tenant"]}
+    told = read(
+        node("n1", 4), pod("p", 1, labels={"app": "x", "tenant": "a"}, affinity=apart(**term))
+    )
+
+    assert told.job("team/p").spread is None
+    assert told.says("ignored", "pod anti-affinity to other pods", "team/p")
+
+
+@pytest.mark.parametrize(
+    ("wish", "said"),
+    [
+        (
+            {"tolerations": [{"key": "node.kubernetes.io/unschedulable", "operator": "Exists"}]},
+            "toleration of cordoned nodes",
+        ),
+        ({"tolerations": [{"operator": "Exists"}]}, "toleration of cordoned nodes"),
+        ({"schedulerName": "my-scheduler"}, "scheduler my-scheduler"),
+    ],
+)
+def test_what_a_pod_asks_of_its_scheduler_is_listed(wish, said):
+    told = read(node("n1", 1), node("n2", 1, cordoned=True), pod("p", 1, **wish))
+
+    assert told.says("ignored", said, "of pending pods", "team/p")
+
+
+def test_a_nominated_node_is_listed_and_a_toleration_of_cordons_only_where_there_are_some():
+    waits = pod("p", 1, tolerations=[{"operator": "Exists"}])
+    waits["status"]["nominatedNodeName"] = "n1"
+
+    told = read(node("n1", 1), waits, pod("q", 1, schedulerName="default-scheduler"))
+
+    assert [line for line in told.report if line.startswith("ignored")] == [
+        "ignored: the node that its scheduler is making room on, of pending pods (1: team/p)"
+    ]
+
+
 def test_what_a_spec_cannot_say_is_listed_with_counts():
     other = {"labelSelector": {"matchLabels": {"app": "db"}}, "topologyKey": "zone"}
     told = read(

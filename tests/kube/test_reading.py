@@ -156,3 +156,8 @@ def test_whatever_the_pieces_the_objects_are_the_same(items, size):
     found = [entry.data for entry in read_objects(Slow(raw), "f")]
 
     assert found == json.loads(raw)["items"]
+
+
+def test_an_empty_document_is_told_how_objects_begin():
+    with pytest.raises(SpecErrors, match="An object begins with apiVersion"):
+        list(read_objects(io.BytesIO(b"null\n"), "f"))

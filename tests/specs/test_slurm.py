@@ -134,6 +134,27 @@ def test_the_verb_writes_the_spec_and_says_the_rest(tmp_path):
     assert unstrand("validate", tmp_path / "s.yaml").code == 0
 
 
+def test_one_of_the_files_may_be_standard_input(tmp_path):
+    text, rest = (DATA / "nodes.txt").read_text(), ["--jobs", DATA / "squeue.json"]
+
+    done = unstrand("import", "slurm", "--nodes", "-", *rest, stdin=text)
+    twice = unstrand("import", "slurm", "--nodes", "-", "--jobs", "-", stdin=text)
+    wrong = unstrand("import", "slurm", "--nodes", "-", stdin="hello")
+
+    assert (done.code, done.out) == (
+        0,
+        unstrand("import", "slurm", "--nodes", DATA / "nodes.txt", *rest).out,
+    )
+    assert (twice.code, "standard input can be read once" in twice.err) == (2, True)
+    assert (wrong.code, wrong.err.startswith("<stdin>:1:1:")) == (3, True)
+
+
+def test_import_without_a_source_names_them():
+    done = unstrand("import")
+
+    assert (done.code, "kubernetes, slurm or openb" in done.err) == (2, True)
+
+
 @pytest.mark.parametrize(
     ("text", "names"),
     [
@@ -170,6 +191,10 @@ def test_host_lists_are_read_or_refused(text):
         ("SwitchName=a Switches=b\nSwitchName=b Switches=a", "above themselves"),
         ("SwitchName=a Nodes=n[1-", "f:1:1: .*brackets"),
         ("Nonsense", "SwitchName="),
+        ("SwitchName=a Nodes=n1\nSwitchName=a Nodes=n2", 'f:2:1: "a": it is defined twice'),
+        ("BlockName=a Nodes=n1\nBlockName=a Nodes=n2", 'f:2:1: "a": it is defined twice'),
+        ("BlockName=a Nodes=n1\nBlockSizes=x", "no sizes of blocks"),
+        ("SwitchName=a \\\n  Nodes=n[1-", "f:1:1: .*brackets"),
     ],
 )
 def test_damage_of_a_topology_is_told(text, said):
@@ -178,10 +203,38 @@ def test_damage_of_a_topology_is_told(text, said):
 
 
 def test_blocks_are_a_level_too():
-    places = read_topology("BlockName=b1 Nodes=n[1-2]\nBlockName=b2\nBlockSizes=2,4\n", "f")
+    places = read_topology("BlockName=b1 Nodes=n[1-2]\nBlockName=b2\nBlockSizes=2\n", "f")
 
     assert places.levels == ("block",)
     assert places.of == {"n1": {"block": "b1"}, "n2": {"block": "b1"}}
+
+
+BLOCKS = """
+BlockName=b1 Nodes="n[1-2]"  # quoted
+BlockName=b2 \\
+  Nodes=n[3-4]
+BlockName=b3 Nodes=n[5-6]
+BlockSizes=2,4
+"""
+
+
+def test_larger_blocks_are_of_blocks_that_follow_each_other():
+    places = read_topology(BLOCKS, "f")
+    as_yaml = """
+- topology: t
+  block:
+    block_sizes: [2, 4]
+    blocks:
+      - {block: b1, nodes: "n[1-2]"}
+      - {block: b2, nodes: "n[3-4]"}
+      - {block: b3, nodes: "n[5-6]"}
+"""
+
+    assert places.levels == ("block-4", "block")
+    assert places.of["n1"] == {"block-4": "b1..b2", "block": "b1"}
+    assert places.of["n4"] == {"block-4": "b1..b2", "block": "b2"}
+    assert places.of["n5"] == {"block-4": "b3..b3", "block": "b3"}
+    assert read_topology(as_yaml, "f") == places
 
 
 NETWORKS = """
@@ -245,6 +298,189 @@ def test_damage_of_a_topology_in_yaml_is_told(text, said):
         read_topology(text, "f")
 
 
+@pytest.mark.parametrize(
+    ("state", "ready", "cordoned"),
+    [
+        ("IDLE+CLOUD+POWERED_DOWN", True, False),
+        ("IDLE~", True, False),
+        ("MIXED+PLANNED", True, False),
+        ("COMPLETING", True, False),
+        ("IDLE+REBOOT_REQUESTED", True, False),
+        ("IDLE+POWERING_DOWN", False, False),
+        ("IDLE%", False, False),
+        ("IDLE+INVALID_REG", False, False),
+        ("INVAL", False, False),
+        ("MIXED+REBOOT_ISSUED", False, False),
+        ("ALLOCATED*", False, False),
+        ("MIXED+POWER_DOWN", True, True),
+        ("IDLE$", True, True),
+        ("DOWN*+DRAIN", False, True),
+    ],
+)
+def test_every_word_of_a_state_counts(state, ready, cordoned):
+    (node,) = read_nodes(f"NodeName=a CPUTot=8 RealMemory=9000 State={state}", "f")
+
+    assert (node.ready, node.cordoned, node.strange_states) == (ready, cordoned, ())
+
+
+def told(nodes, *jobs, topology=None):
+    """The problem of a cluster, and what was said of it."""
+    report = ImportReport()
+    places = read_topology(topology, "topology") if topology else None
+    text = json.dumps({"jobs": jobs})
+    lines = slurm_spec(read_nodes(nodes, "nodes"), read_jobs(text, "jobs"), report, places)
+    return compile_spec(parse_spec("\n".join(lines))).problem, list(report.lines())
+
+
+def test_a_state_that_nobody_knows_is_said():
+    found = told("NodeName=a CPUTot=8 RealMemory=9000 State=IDLE+BRAND_NEW")
+
+    assert says(found, "ignored", "BRAND_NEW", "a")
+
+
+BOX = "NodeName={} CPUTot=64 RealMemory=512000 Gres={} State={}"
+
+
+def box(name, gres, state="MIXED", **more):
+    rest = "".join(f" {key}={value}" for key, value in more.items())
+    return BOX.format(name, gres, state) + rest + "\n"
+
+
+def pending(job_id, **more):
+    return {"job_id": job_id, "job_state": ["PENDING"], "node_count": 1, **more}
+
+
+def running(job_id, nodes, tres, **more):
+    common = {"job_state": ["RUNNING"], "nodes": nodes, "node_count": 1}
+    return {"job_id": job_id, **common, "tres_alloc_str": tres, **more}
+
+
+def held(found):
+    """GPUs that each running job holds."""
+    return {job.name: [r.gpus for r in job.replicas] for job in found[0].running}
+
+
+@pytest.mark.parametrize(
+    ("reason", "said"),
+    [
+        ("AssocGrpGRES", "at a limit"),
+        ("QOSMaxGRESPerUser", "at a limit"),
+        ("PartitionTimeLimit", "not let in by their partition"),
+        ("JobArrayTaskLimit", "at the limit of their array"),
+        ("Licenses", "waiting for licenses"),
+    ],
+)
+def test_jobs_that_slurm_would_not_start_whatever_is_free_are_left_out(reason, said):
+    found = told(box("n1", "gpu:8"), pending(1, state_reason=reason, tres_req_str="gres/gpu=1"))
+
+    assert found[0].jobs == ()
+    assert says(found, "ignored", "waiting jobs that are", said, "1")
+
+
+@pytest.mark.parametrize(
+    ("wish", "said"),
+    [
+        ({"state_reason": "ReqNodeNotAvail, UnavailableNodes:n9"}, "ReqNodeNotAvail"),
+        ({"required_switches": 1}, "how many switches"),
+        ({"contiguous": True}, "nodes next to each other"),
+        ({"tres_per_socket": "gres/gpu:2"}, "GPUs by socket"),
+        ({"array_max_tasks": 2, "array_task_string": "1-4"}, "at once (%)"),
+        ({"het_job_id": 1, "het_job_offset": 0}, "other parts of its heterogeneous job"),
+    ],
+)
+def test_wishes_that_a_spec_has_no_word_for_are_said(wish, said):
+    found = told(box("n1", "gpu:8"), pending(1, tres_req_str="cpu=1,gres/gpu=1", **wish))
+
+    assert len(found[0].jobs) == 1
+    assert says(found, "ignored", said, "of waiting jobs", "1")
+
+
+def test_usual_jobs_have_nothing_to_be_said_of():
+    common = {"state_reason": "Priority", "het_job_id": {"set": True, "number": 0}}
+    found = told(box("n1", "gpu:8"), pending(1, tres_req_str="cpu=1,gres/gpu=1", **common))
+
+    assert not says(found, "ignored")
+
+
+def test_gpus_of_a_job_in_all_are_on_as_many_nodes_as_they_need():
+    found = told(
+        box("n1", "gpu:8") + box("n2", "gpu:8"),
+        pending(1, tres_per_job="gres/gpu:16", tres_req_str="cpu=32,mem=64G,gres/gpu=16"),
+        pending(2, tres_per_job="gres/gpu:4", tres_req_str="cpu=8,gres/gpu=4"),
+    )
+
+    big, small = (job(found, name).roles[0] for name in "12")
+    assert (big.replicas, big.shape.gpus, big.shape.cpu_milli) == (2, 8, 16_000)
+    assert big.shape.memory_mib == 32 * 1024
+    assert (small.replicas, small.shape.gpus) == (1, 4)
+    assert says(found, "assumed", "(--gpus)", "(2: 1, 2)")
+
+
+SHARDS = "gpu:h100:2,shard:h100:16"
+
+
+def test_a_gpu_whose_shards_are_in_use_is_nobody_elses():
+    """Which GPU they are of is told by some versions only; else as many as they are at least."""
+    found = told(
+        box("n1", SHARDS) + box("n2", SHARDS),
+        running(1, "n1", "cpu=1,gres/shard=4", gres_detail=["shard:h100:4(0/8,4/8)"]),
+        running(2, "n1", "cpu=1,gres/shard=2", gres_detail=["shard:h100:2(0/8,2/8)"]),
+        running(3, "n2", "cpu=1,gres/shard=12"),
+        pending(4, tres_per_node="gres/gpu:2", tres_req_str="cpu=1,gres/gpu=2"),
+    )
+
+    assert held(found) == {"1": [(1,)], "2": [()], "3": [(0, 1)]}
+    assert says(found, "assumed", "parts of GPUs", "hold them whole", "3")
+
+
+def test_waiting_jobs_with_shards_want_a_share_of_a_gpu_that_has_some():
+    found = told(
+        box("n1", SHARDS) + box("n2", "gpu:h100:8"),
+        pending(1, tres_req_str="cpu=1,gres/shard=4"),
+        pending(2, tres_req_str="cpu=1,gres/shard=9"),
+    )
+
+    (role,) = job(found, "1").roles
+    assert role.shape.share_milli == 500
+    wanted = dict(role.shape.node_selector).items()
+    assert [n.name for n in found[0].nodes if wanted <= n.labels.items()] == ["n1"]
+    assert [one.name for one in found[0].jobs] == ["1"]
+    assert says(found, "ignored", "parts of GPUs", "2")
+
+
+@pytest.mark.parametrize("gres", ["gpu:1g.10gb:7", "gpu:a100_1g.5gb:7"])
+def test_mig_instances_are_no_gpus(gres):
+    kind = gres.split(":")[1]
+    found = told(
+        box("cut", gres) + box("whole", "gpu:a100:2"),
+        running(1, "cut", f"cpu=1,gres/gpu=1,gres/gpu:{kind}=1"),
+        pending(2, tres_per_node=f"gres/gpu:{kind}:1", tres_req_str="cpu=1,gres/gpu=1"),
+        pending(3, tres_per_node="gres/gpu:1", tres_req_str="cpu=1,gres/gpu=1"),
+    )
+
+    assert found[0].node_by_name["cut"].n_gpus == 0
+    assert held(found) == {"1": [()]}
+    assert [one.name for one in found[0].jobs] == ["3"]
+    assert says(found, "ignored", "MIG instances of nodes", kind, "(7: cut, …)")
+    assert says(found, "ignored", "waiting jobs that ask for MIG instances", "2")
+
+
+def test_what_nodes_have_allocated_is_held_also_without_the_jobs():
+    found = told(
+        box("full", "gpu:h100:8", "ALLOCATED", AllocTRES="cpu=64,mem=500G,gres/gpu=8")
+        + box("half", "gpu:h100:8", AllocTRES="cpu=32,mem=100G,gres/gpu=4")
+        + box("free", "gpu:h100:8", "IDLE", AllocTRES="", CPUAlloc="0"),
+        running(1, "half", "cpu=8,mem=20G,gres/gpu=1"),
+    )
+
+    gpus = {name: len(replicas[0]) for name, replicas in held(found).items()}
+    assert gpus == {"1": 1, "allocated on full": 8, "allocated on half": 3}
+    (rest,) = [one for one in found[0].running if one.name == "allocated on half"]
+    assert (rest.replicas[0].cpu_milli, rest.replicas[0].memory_mib) == (24_000, 80 * 1024)
+    assert not rest.preemption.allowed
+    assert says(found, "assumed", "beyond the jobs of the input", "(2: full, half)")
+
+
 NODE = "NodeName=a CPUTot=8 RealMemory=9000 Gres"
 
 
@@ -284,6 +520,10 @@ def test_damage_of_a_node_list_is_told(text, said):
         (
             '{"jobs": [{"job_id": 7, "job_state": ["PENDING"], "tres_req_str": "cpu=x"}]}',
             "not a quantity",
+        ),
+        (
+            '{"jobs": [{"job_id": 7, "job_state": ["PENDING"], "tres_req_str": "mem=99E"}]}',
+            "larger than any cluster",
         ),
         ('{"jobs": [{"job_id": 7, "job_state": ["RUNNING"], "nodes": "n["}]}', "brackets"),
     ],

@@ -7,9 +7,11 @@ from collections import defaultdict
 from math import ceil
 from typing import TYPE_CHECKING, Any
 
+from solver.cluster import GPU_MILLI
+from specs.importers.slurm.parts import beyond, in_whole_gpus, milli_of, over_nodes
 from specs.importers.slurm.room import Room
 from specs.importers.slurm.topology import Places
-from specs.importers.writing import Amount, cores, flow, memory
+from specs.importers.writing import Amount, cores, flow, memory, share
 from specs.models.quantity import MILLI
 
 if TYPE_CHECKING:
@@ -107,6 +109,14 @@ class _Importer:
             entry["cordoned"] = True
         if node.reserved:
             self.report.assumed.add("nodes in a reservation take no new work", node.name)
+        if node.powered_down and node.ready and not node.cordoned:
+            self.report.assumed.add("nodes that are powered down start up for work", node.name)
+        for kind, count in node.mig:
+            remark = f"MIG instances of nodes, {kind}: they are not planned"
+            self.report.ignored.add(remark, node.name, count)
+        for word in node.strange_states:
+            remark = f"state {word} of nodes, which says nothing here: they take work"
+            self.report.ignored.add(remark, node.name)
         for name in node.other_gres:
             self.report.ignored.add(f"gres {name} of nodes", node.name)
         return entry
@@ -127,6 +137,9 @@ class _Importer:
             else:
                 allowed &= matched
                 names.append(f"features {job.features}")
+        for kind, _ in job.parts:
+            allowed = {n for n in allowed if kind in dict(self.nodes[n].parts)}
+            names.append(f"with {kind}")
         if job.excluded:
             allowed -= set(job.excluded)
             names.append("not " + ",".join(job.excluded[:4]))
@@ -157,10 +170,33 @@ class _Importer:
 
     def _all_running(self) -> list[Entry]:
         """Running jobs in their order; those that name their GPUs get them before the others."""
-        jobs = [job for job in self.jobs if job.running]
+        jobs = [in_whole_gpus(job, self.nodes) for job in self.jobs if job.running]
+        for job in self.jobs:
+            if job.running and any(part.parts for part in job.on):
+                remark = "running jobs with parts of GPUs (shards, MPS) hold them whole"
+                self.report.assumed.add(remark, job.id)
         named_first = sorted(jobs, key=lambda job: not all(part.gpus for part in job.on))
         entries = {id(job): tuple(self._running(job)) for job in named_first}
-        return [entry for job in jobs for entry in entries[id(job)]]
+        return [*(entry for job in jobs for entry in entries[id(job)]), *self._beyond()]
+
+    def _beyond(self) -> Iterator[Entry]:
+        """What nodes have allocated beyond the jobs of the input."""
+        for node in self.nodes.values():
+            rest = beyond(node, self.room[node.name])
+            if rest is None:
+                continue
+            remark = "what nodes have allocated beyond the jobs of the input is held there"
+            self.report.assumed.add(remark, node.name)
+            replica: Entry = (
+                {"node": node.name, "gpus": rest.count} if rest.count else {"node": node.name}
+            )
+            replica["cpu"] = cores(ceil(rest.cpus * MILLI))
+            replica["memory"] = memory(ceil(rest.memory_mib))
+            yield {
+                "job": f"allocated on {node.name}",
+                "preemption": {"allowed": False},
+                "replicas": (replica,),
+            }
 
     def _running(self, job: SlurmJob) -> Iterator[Entry]:
         replicas = []
@@ -191,8 +227,22 @@ class _Importer:
         return entry
 
     def _pending(self, job: SlurmJob) -> Entry | None:
+        if job.per == "job" and not job.held:
+            job = over_nodes(job, self.nodes)
+            remark = (
+                "GPUs of a job in all (--gpus) are asked for evenly of as few nodes as have them"
+            )
+            self.report.assumed.add(remark, job.id, job.copies)
         if job.held:
             self.report.ignored.add(f"waiting jobs that are {job.held}", job.id, job.copies)
+            return None
+        if job.asks_mig:
+            self.report.ignored.add("waiting jobs that ask for MIG instances", job.id, job.copies)
+            return None
+        milli = milli_of(job, self.nodes)
+        if milli is None:
+            remark = "waiting jobs with parts of GPUs (shards, MPS) that differ by node or GPU"
+            self.report.ignored.add(remark, job.id, job.copies)
             return None
         entry = {"name": self._name(job), **self._common(job)}
         if job.copies > 1 and job.replicas > 1:
@@ -207,6 +257,8 @@ class _Importer:
                 entry["spread"] = {"over": "node", "max_per": 1}
         if job.gpus:
             entry["gpus"] = job.gpus
+        elif milli:
+            entry["gpus"] = share(milli) if milli < GPU_MILLI else 1
         entry["cpu"] = cores(ceil(job.cpu * MILLI))
         if mib := ceil(job.memory_mib):
             entry["memory"] = memory(mib)

@@ -6,19 +6,24 @@ import json
 import re
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from specs.errors import SpecErrors, SpecFault
 from specs.importers.fields import Fields, ObjectFault, Place
 from specs.importers.slurm.hostlist import HostlistError, hosts
 from specs.importers.slurm.nodes import gres, total
+from specs.importers.slurm.reasons import held, number_of, unsaid
+from specs.importers.slurm.tres import SHARED, amounts, gpus_in, is_mig, shared_in
 from specs.models.base import MAX_COUNT
-from specs.models.quantity import MIB, QuantityError, parse_quantity
+from specs.models.quantity import MIB, QuantityError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-_INDICES = re.compile(r"gpu(?::[A-Za-z][\w.+-]*)?:\d+\(IDX:([\d,-]+)\)", re.ASCII)
+_INDICES = re.compile(r"gpu(?::([\w.+-]*[A-Za-z][\w.+-]*))?:\d+\(IDX:([\d,-]+)\)", re.ASCII)
+_PARTS = re.compile(
+    r"(?:shard|mps)(?::[\w.+-]+)?:\d+\((\d{1,9}/\d{1,9}(?:,\d{1,9}/\d{1,9})*)\)", re.ASCII
+)
 _TASKS = re.compile(r"[\d,:%-]+", re.ASCII)
 RUNNING = frozenset(("RUNNING", "COMPLETING", "CONFIGURING", "SUSPENDED", "STAGE_OUT", "SIGNALING"))
 MAX_TASKS = 100_000
@@ -27,13 +32,18 @@ MAX_INFINITE = 0xFFFFFFFE
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OnNode:
-    """What a job holds of one node; `gpus` None where only a count is known."""
+    """What a job holds of one node.
+
+    `gpus` is None where only a count is known; `parts` are shards and the like by kind, where it is
+    not known of which GPUs they are.
+    """
 
     name: str
     cpus: Fraction
     memory_mib: Fraction
     count: int
     gpus: tuple[int, ...] | None = None
+    parts: tuple[tuple[str, int], ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,13 +53,18 @@ class SlurmJob:
     Parameters
     ----------
     replicas, per
-        How many alike parts it has, and what each is on: a ``node`` of its own, or a ``task``.
+        How many alike parts it has, and what each is on: a ``node`` of its own, or a ``task``; of a
+        ``job`` that asks for GPUs in all there may be more.
     gpu_types
         Types that it asks for, empty: any.
+    parts
+        Shards and the like that each part of it asks for, by kind.
     copies
         Tasks of an array that this entry stands for.
     held
         Why it cannot start, whatever is free; empty where it can.
+    asks_mig
+        Whether it asks for MIG instances.
     unsaid
         What it asks for that a spec has no word for.
     """
@@ -64,6 +79,7 @@ class SlurmJob:
     per: str
     gpus: int
     gpu_types: tuple[str, ...]
+    parts: tuple[tuple[str, int], ...]
     cpu: Fraction
     memory_mib: Fraction
     partitions: tuple[str, ...]
@@ -72,6 +88,7 @@ class SlurmJob:
     excluded: tuple[str, ...]
     copies: int = 1
     held: str = ""
+    asks_mig: bool = False
     on: tuple[OnNode, ...] = ()
     ends_in_s: int | None = None
     unsaid: tuple[str, ...] = ()
@@ -97,7 +114,7 @@ def read_jobs(text: str, file: str) -> tuple[SlurmJob, ...]:
     try:
         top = Fields(document, Place(file, 1), "squeue")
         entries = list(top.maps("jobs"))
-        now = _number(top, "last_update")
+        now = number_of(top, "last_update")
     except ObjectFault as error:
         raise SpecErrors([error.fault]) from error
     for entry in entries:
@@ -119,37 +136,42 @@ def _job(entry: Fields, now: int | None) -> SlurmJob | None:
     running = bool(states & RUNNING)
     if not running and "PENDING" not in states:
         return None
-    number = _number(entry, "job_id")
+    number = number_of(entry, "job_id")
     if not number:
         raise entry.fault("job_id", "a job has an id, from 1", entry.data.get("job_id"))
-    array, task = _number(entry, "array_job_id"), _number(entry, "array_task_id")
+    array, task = number_of(entry, "array_job_id"), number_of(entry, "array_task_id")
     job_id = f"{array}_{task}" if array and task is not None else str(number)
     nodes = _parts(entry, "node_count")
     tres = _tres(entry, "tres_alloc_str" if running else "tres_req_str")
     per, replicas, gpus, types = _gpus(entry, nodes, tres)
-    end = _number(entry, "end_time")
+    end = number_of(entry, "end_time")
     return SlurmJob(
         id=job_id,
         name=entry.text("name"),
         queue=entry.text("account"),
         running=running,
-        priority=_number(entry, "priority") or 0,
-        submitted_s=_number(entry, "submit_time") or 0,
+        priority=number_of(entry, "priority") or 0,
+        submitted_s=number_of(entry, "submit_time") or 0,
         replicas=replicas,
         per=per,
         gpus=gpus,
         gpu_types=types,
-        cpu=tres.get("cpu", Fraction(_number(entry, "cpus") or 0)) / replicas,
+        parts=tuple(
+            (kind, -(-count // replicas)) for kind in SHARED if (count := shared_in(tres, kind))
+        ),
+        cpu=tres.get("cpu", Fraction(number_of(entry, "cpus") or 0)) / replicas,
         memory_mib=tres.get("mem", Fraction(0)) / MIB / replicas,
         partitions=tuple(part for part in entry.text("partition").split(",") if part),
         features=entry.text("features"),
         required=_hosts(entry, "required_nodes"),
         excluded=_hosts(entry, "excluded_nodes"),
         copies=1 if running else _copies(entry),
-        held=_held(entry),
+        held=held(entry),
+        asks_mig=any(is_mig(name) for name in types)
+        or any(is_mig(key) for key in (name.partition("gpu:")[2] for name in tres)),
         on=tuple(_held_by_node(entry, tres)) if running else (),
         ends_in_s=end - now if running and end and now and now < end < MAX_INFINITE else None,
-        unsaid=tuple(_unsaid(entry)),
+        unsaid=tuple(unsaid(entry)),
     )
 
 
@@ -163,11 +185,12 @@ def _gpus(
         if found:
             types = tuple(sorted({name for name, _ in found if name}))
             return per, max(1, replicas), total(found), types
-    whole = tres.get("gres/gpu", Fraction(0))
+    whole = Fraction(gpus_in(tres))
     types = tuple(
         sorted(key.removeprefix("gres/gpu:") for key in tres if key.startswith("gres/gpu:"))
     )
-    return "node", nodes, int(-(-whole // nodes)), types
+    by_job = "gpu" in entry.text("tres_per_job")
+    return "job" if by_job else "node", nodes, int(-(-whole // nodes)), types
 
 
 def _held_by_node(entry: Fields, tres: dict[str, Fraction]) -> Iterator[OnNode]:
@@ -178,28 +201,53 @@ def _held_by_node(entry: Fields, tres: dict[str, Fraction]) -> Iterator[OnNode]:
     inner = resources.data.get("nodes")
     if isinstance(inner, dict):
         for part in resources.map("nodes").maps("allocation"):
-            cpus = _number(part.map("cpus"), "count") or 0
-            memory = _number(part.map("memory"), "allocated") or 0
+            cpus = number_of(part.map("cpus"), "count") or 0
+            memory = number_of(part.map("memory"), "allocated") or 0
             told[part.text("name")] = (Fraction(cpus), Fraction(memory))
     else:
         for part in resources.maps("allocated_nodes"):
-            cpus = _number(part, "cpus_used") or _number(part, "cpus") or 0
-            memory = _number(part, "memory_allocated") or 0
+            cpus = number_of(part, "cpus_used") or number_of(part, "cpus") or 0
+            memory = number_of(part, "memory_allocated") or 0
             told[part.text("nodename")] = (Fraction(cpus), Fraction(memory))
     details = entry.words("gres_detail")
-    gpus = tres.get("gres/gpu", Fraction(0))
+    gpus = gpus_in(tres)
+    shared = {kind: count for kind in SHARED if (count := shared_in(tres, kind))}
     even = (tres.get("cpu", Fraction(0)), tres.get("mem", Fraction(0)) / MIB)
     for at, name in enumerate(names):
         cpus_of, memory_of = told.get(name, (even[0] / len(names), even[1] / len(names)))
-        named = _indices(details[at]) if len(details) == len(names) else None
+        detail = details[at] if len(details) == len(names) else ""
+        named = _indices(detail)
+        in_parts = _in_parts(detail) if shared else None
+        if in_parts is not None:
+            named = tuple(dict.fromkeys((*(named or ()), *in_parts)))
         share = gpus // len(names) + (at < gpus % len(names))
-        count = len(named) if named is not None else int(share)
-        yield OnNode(name=name, cpus=cpus_of, memory_mib=memory_of, count=count, gpus=named)
+        count = len(named) if named is not None else share
+        parts = {kind: -(-number // len(names)) for kind, number in shared.items()}
+        yield OnNode(
+            name=name,
+            cpus=cpus_of,
+            memory_mib=memory_of,
+            count=count,
+            gpus=named,
+            parts=tuple(parts.items()) if in_parts is None else (),
+        )
+
+
+def _in_parts(text: str) -> tuple[int, ...] | None:
+    """GPUs that a job has a part of, in ``shard:h100:12(8/8,4/8)``; None where it has none."""
+    found = _PARTS.findall(text)
+    used = [
+        at
+        for pairs in found
+        for at, pair in enumerate(pairs.split(","))
+        if int(pair.partition("/")[0])
+    ]
+    return tuple(dict.fromkeys(used)) if found else None
 
 
 def _indices(text: str) -> tuple[int, ...] | None:
     """Indices of GPUs in ``gpu:h100:4(IDX:0-2,5)``; None where it has none."""
-    found = _INDICES.findall(text)
+    found = [indices for kind, indices in _INDICES.findall(text) if not is_mig(kind)]
     if not found:
         return None
     numbers: list[int] = []
@@ -213,32 +261,6 @@ def _indices(text: str) -> tuple[int, ...] | None:
             return None
         numbers += range(int(first), int(last or first) + 1)
     return tuple(dict.fromkeys(numbers))
-
-
-def _held(entry: Fields) -> str:
-    reason = entry.text("state_reason")
-    if entry.flag("hold") or reason.startswith("JobHeld"):
-        return "held"
-    if entry.text("dependency") or reason.startswith("Dependency"):
-        return "waiting for other jobs"
-    if reason == "BeginTime":
-        return "not to start before its time"
-    return ""
-
-
-def _unsaid(entry: Fields) -> Iterator[str]:
-    """What a job asks for that a spec has no word for."""
-    for name in gres(entry.text("tres_per_node"))[1]:
-        yield f"gres {name}"
-    for key in ("licenses", "reservation"):
-        if entry.text(key):
-            yield key
-    if "%" in entry.text("array_task_string"):
-        yield "how many tasks of an array may run at once (%): all may start"
-    shared = entry.data.get("shared") or entry.data.get("exclusive")
-    words = shared if isinstance(shared, list) else [shared]
-    if any(str(word).lower() in ("none", "exclusive", "true") for word in words if word):
-        yield "nodes of their own (exclusive)"
 
 
 def _copies(entry: Fields) -> int:
@@ -272,33 +294,17 @@ def _hosts(entry: Fields, key: str) -> tuple[str, ...]:
 
 
 def _tres(entry: Fields, key: str) -> dict[str, Fraction]:
-    """Amounts of ``cpu=8,mem=64G,gres/gpu=4``; Slurm's G is 1024³."""
-    found: dict[str, Fraction] = {}
+    """Amounts of ``cpu=8,mem=64G,gres/gpu=4``."""
     text = entry.data.get(key)
-    for part in text.split(",") if isinstance(text, str) else ():
-        name, _, amount = part.partition("=")
-        binary = re.sub(r"([KMGTPE])$", r"\1i", amount)
-        try:
-            found[name] = parse_quantity(binary)
-        except QuantityError as error:
-            raise entry.fault(key, error.rule, part) from error
-    return found
+    try:
+        return amounts(text) if isinstance(text, str) else {}
+    except QuantityError as error:
+        raise entry.fault(key, error.rule, text) from error
 
 
 def _parts(entry: Fields, key: str) -> int:
     """How many alike parts a job has: at least one, and no more than a spec allows."""
-    count = _number(entry, key) or 1
+    count = number_of(entry, key) or 1
     if count > MAX_COUNT:
         raise entry.fault(key, f"at most {MAX_COUNT}", count)
     return count
-
-
-def _number(fields: Fields, key: str) -> int | None:
-    """A number, bare or as ``{set, infinite, number}``."""
-    value: Any = fields.data.get(key)
-    if isinstance(value, dict):
-        inner = fields.map(key)
-        if not inner.flag("set") or inner.flag("infinite"):
-            return None
-        return inner.whole("number", 0, 0, 2**53)
-    return fields.whole(key, 0, 0, 2**53) if value is not None else None

@@ -3,17 +3,23 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from collections import Counter
+from dataclasses import dataclass, field
+from fractions import Fraction
 from typing import TYPE_CHECKING
 
 from specs.errors import SpecErrors, SpecFault, shown
+from specs.importers.slurm.states import CLOSED, DOWN, OPEN, states
+from specs.importers.slurm.tres import SHARED, amounts, is_mig
 from specs.models.base import MAX_NODE_GPUS
+from specs.models.quantity import MIB, QuantityError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
 _KEY = re.compile(r"(?:^|\s)([A-Za-z][A-Za-z_]*)=")
-_GPU = re.compile(r"(?:^|,)gpu(?::([A-Za-z][\w.+-]*))?:(\d{1,6})", re.ASCII)
+_GPU = re.compile(r"(?:^|,)gpu(?::([\w.+-]*[A-Za-z][\w.+-]*))?:(\d{1,6})", re.ASCII)
+_PARTS = re.compile(r"(?:^|,)(shard|mps)(?::[\w.+-]*[A-Za-z][\w.+-]*)?:(\d{1,9})", re.ASCII)
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,252}", re.ASCII)
 
 MAX_WHOLE = 10**12
@@ -21,17 +27,15 @@ MAX_WHOLE = 10**12
 
 WAY_OUT = "Write it with: scontrol show node -o"
 
-DOWN = frozenset(
-    ("DOWN", "ERROR", "FAIL", "FUTURE", "UNKNOWN", "NOT_RESPONDING", "NO_RESPOND", "FAILING")
-)
-CLOSED = frozenset(
-    ("DRAIN", "DRAINED", "DRAINING", "MAINT", "MAINTENANCE", "RESERVED", "BLOCKED", "REBOOT")
-)
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SlurmNode:
-    """A node. `gpus` has type (maybe empty) and number of each kind, in the order of Gres."""
+    """A node.
+
+    `gpus` has type (maybe empty) and number of each kind, in the order of Gres; `mig` the same of
+    MIG instances; `parts` shards and the like by kind; `allocated` what jobs hold of it, as the
+    node tells; `strange_states` words of its state that say nothing here.
+    """
 
     name: str
     cpus: int
@@ -39,12 +43,17 @@ class SlurmNode:
     memory_mib: int
     memory_reserved_mib: int
     gpus: tuple[tuple[str, int], ...] = ()
+    mig: tuple[tuple[str, int], ...] = ()
+    parts: tuple[tuple[str, int], ...] = ()
+    allocated: Mapping[str, Fraction] = field(default_factory=dict)
     other_gres: tuple[str, ...] = ()
     features: tuple[str, ...] = ()
     partitions: tuple[str, ...] = ()
     ready: bool = True
     cordoned: bool = False
     reserved: bool = False
+    powered_down: bool = False
+    strange_states: tuple[str, ...] = ()
 
 
 def read_nodes(text: str, file: str) -> tuple[SlurmNode, ...]:
@@ -95,13 +104,16 @@ def _node(line: str) -> SlurmNode:
     name = fields["NodeName"]
     cpus = _whole(fields, "CPUTot")
     usable = _whole(fields, "CPUEfctv", cpus)
-    gpus, others = gres(fields.get("Gres", ""))
+    kinds, others = gres(fields.get("Gres", ""))
+    gpus = tuple((kind, count) for kind, count in kinds if not is_mig(kind))
+    parts: Counter[str] = Counter()
+    for match in _PARTS.finditer(_plain(fields.get("Gres", ""))):
+        parts[match[1]] += int(match[2])
     if strange := _no_count(fields.get("Gres", "")):
         raise ValueError(f"{name}: a number of GPUs is wanted in Gres: {shown(strange)}")
     if sum(count for _, count in gpus) > MAX_NODE_GPUS:
         raise ValueError(f"{name}: a node has at most {MAX_NODE_GPUS} GPUs")
-    base, *flags = fields.get("State", "UNKNOWN").split("+")
-    words = {base.rstrip("*~#!%$@^-"), *flags}
+    words = states(fields.get("State", "UNKNOWN"))
     memory = _whole(fields, "RealMemory")
     return SlurmNode(
         name=name,
@@ -110,13 +122,29 @@ def _node(line: str) -> SlurmNode:
         memory_mib=memory,
         memory_reserved_mib=min(_whole(fields, "MemSpecLimit", 0), memory),
         gpus=gpus,
-        other_gres=others,
+        mig=tuple((kind, count) for kind, count in kinds if is_mig(kind)),
+        parts=tuple(parts.items()),
+        allocated=_allocated(fields),
+        other_gres=tuple(name for name in others if name not in SHARED),
         features=_words(fields.get("ActiveFeatures") or fields.get("AvailableFeatures", "")),
         partitions=_words(fields.get("Partitions", "")),
-        ready=not (words & DOWN or "*" in base),
+        ready=not words & DOWN,
         cordoned=bool(words & CLOSED),
         reserved="RESERVED" in words,
+        powered_down="POWERED_DOWN" in words,
+        strange_states=tuple(sorted(words - DOWN - CLOSED - OPEN)),
     )
+
+
+def _allocated(fields: dict[str, str]) -> dict[str, Fraction]:
+    """What jobs hold, by ``AllocTRES``, else CPUs and memory by themselves."""
+    try:
+        found = amounts(fields.get("AllocTRES", "").replace("(null)", ""))
+    except QuantityError as error:
+        raise ValueError(f"{fields.get('NodeName')}: AllocTRES: {error}") from error
+    found.setdefault("cpu", Fraction(_whole(fields, "CPUAlloc", 0)))
+    found.setdefault("mem", Fraction(_whole(fields, "AllocMem", 0) * MIB))
+    return found
 
 
 def _fields(line: str) -> dict[str, str]:
@@ -152,10 +180,14 @@ def gres(text: str) -> tuple[tuple[tuple[str, int], ...], tuple[str, ...]]:
     >>> gres("gpu:h100:8(S:0-1),nic:2"), gres("(null)")
     (((('h100', 8),), ('nic',)), ((), ()))
     """
-    plain = re.sub(r"\([^)]*\)", "", text).replace("gres/", "").replace("gres:", "")
+    plain = _plain(text)
     gpus = tuple((match[1] or "", int(match[2])) for match in _GPU.finditer(plain))
     others = {word.partition(":")[0].partition("=")[0] for word in plain.split(",") if word.strip()}
     return gpus, tuple(sorted(others - {"gpu", "(null)", ""}))
+
+
+def _plain(text: str) -> str:
+    return re.sub(r"\([^)]*\)", "", text).replace("gres/", "").replace("gres:", "")
 
 
 def _no_count(text: str) -> str:

@@ -13,7 +13,7 @@ from specs.importers.slurm.topology_yaml import Line, is_yaml, yaml_lines
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-_PAIR = re.compile(r"(\w+)=(\S+)")
+_PAIR = re.compile(r'(\w+)=("[^"]*"|\S+)')
 NAMES = ("leaf", "spine", "core")
 
 
@@ -43,7 +43,8 @@ def read_topology(text: str, file: str) -> Places:
     """
     faults: list[SpecFault] = []
     switches: dict[str, _Switch] = {}
-    blocks: dict[str, str] = {}
+    groups: dict[str, tuple[str, ...]] = {}
+    sizes: tuple[int, ...] = ()
     others: tuple[str, ...] = ()
     if is_yaml(text):
         lines, others = yaml_lines(text, file)
@@ -52,14 +53,20 @@ def read_topology(text: str, file: str) -> Places:
     strange: list[int] = []
     for number, pairs in lines:
         try:
+            name = pairs.get("switchname", pairs.get("blockname", ""))
+            if name in (switches if "switchname" in pairs else groups):
+                rule = "it is defined twice"
+                faults.append(SpecFault(file=file, line=number, value=shown(name), rule=rule))
             if "switchname" in pairs:
                 switches[pairs["switchname"]] = _Switch(
                     hosts(pairs.get("nodes", "")), hosts(pairs.get("switches", "")), number
                 )
             elif "blockname" in pairs:
                 names = hosts(pairs.get("nodes", ""))
-                blocks |= dict.fromkeys(names, pairs["blockname"])
-            elif "blocksizes" not in pairs:
+                groups[pairs["blockname"]] = names
+            elif "blocksizes" in pairs:
+                sizes = _sizes(pairs["blocksizes"])
+            else:
                 strange.append(number)
         except HostlistError as error:
             faults.append(SpecFault(file=file, line=number, rule=str(error)))
@@ -72,16 +79,23 @@ def read_topology(text: str, file: str) -> Places:
     above = _above(switches, file, faults)
     if faults:
         raise SpecErrors(faults[:100])
-    if blocks and not switches:
-        of = {node: {"block": name} for node, name in blocks.items()}
-        return Places(("block",), of, others)
+    if any(groups.values()) and not switches:
+        return replace(_blocks(groups, sizes), others=others)
     return replace(_tree(switches, above), others=others)
 
 
 def _conf_lines(text: str) -> Iterator[Line]:
-    for number, raw in enumerate(text.splitlines(), start=1):
-        if line := raw.partition("#")[0].strip():
-            yield number, {key.lower(): value for key, value in _PAIR.findall(line)}
+    """Lines with their pairs; one that ends in a backslash goes on in the next."""
+    begun, first = "", 0
+    for number, raw in enumerate([*text.splitlines(), ""], start=1):
+        line = raw.partition("#")[0].strip()
+        first = first if begun else number
+        if line.endswith("\\"):
+            begun += line[:-1] + " "
+            continue
+        if line := (begun + line).strip():
+            yield first, {key.lower(): value.strip('"') for key, value in _PAIR.findall(line)}
+        begun = ""
 
 
 def _above(switches: Mapping[str, _Switch], file: str, faults: list[SpecFault]) -> dict[str, str]:
@@ -104,6 +118,34 @@ def _above(switches: Mapping[str, _Switch], file: str, faults: list[SpecFault]) 
                 return {}
             way.add(at)
     return above
+
+
+def _sizes(text: str) -> tuple[int, ...]:
+    """Sizes of blocks in nodes, the smallest first.
+
+    Raises
+    ------
+    HostlistError
+        They are no whole numbers.
+    """
+    words = [word.strip() for word in text.strip("[]").split(",")]
+    if not all(word.isascii() and word.isdigit() and 0 < len(word) < 7 for word in words):
+        raise HostlistError(f'"{text[:60]}" are no sizes of blocks')
+    return tuple(sorted({int(word) for word in words} - {0}))
+
+
+def _blocks(groups: Mapping[str, tuple[str, ...]], sizes: tuple[int, ...]) -> Places:
+    """Blocks; a larger size makes one block of so many that follow each other."""
+    of: dict[str, dict[str, str]] = {}
+    names = list(groups)
+    for at, (name, nodes) in enumerate(groups.items()):
+        around = {}
+        for size in sizes[1:]:
+            many = max(1, size // sizes[0])
+            first = at // many * many
+            around[f"block-{size}"] = f"{names[first]}..{names[min(first + many, len(names)) - 1]}"
+        of |= {node: {**around, "block": name} for node in nodes}
+    return Places((*(f"block-{size}" for size in reversed(sizes[1:])), "block"), of)
 
 
 def _tree(switches: Mapping[str, _Switch], above: Mapping[str, str]) -> Places:

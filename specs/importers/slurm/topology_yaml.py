@@ -44,7 +44,7 @@ def yaml_lines(text: str, file: str) -> tuple[list[Line], tuple[str, ...]]:
     SpecErrors
         The file is no YAML, or no list of topologies.
     """
-    document = parse_document(text, file)
+    document = parse_document(text, file, "Networks begin with - topology:")
     if document.faults:
         raise SpecErrors(list(document.faults))
     if not isinstance(document.data, list) or not document.data:
@@ -74,3 +74,10 @@ def _entries(network: Fields) -> Iterator[Line]:
             if name not in found:
                 raise entry.fault(keys[name], "it has a name")
             yield network.place.line, found
+        if sizes := _sizes(network.map(kind)):
+            yield network.place.line, {"blocksizes": ",".join(str(size) for size in sizes)}
+
+
+def _sizes(network: Fields) -> list[object]:
+    sizes = network.data.get("block_sizes")
+    return sizes if isinstance(sizes, list) else []
