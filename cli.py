@@ -138,6 +138,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
         words = [word for word in words if word != "--debug"]
         code = app(words, prog_name="unstrand", standalone_mode=False)
         sys.stdout.flush()
+        if code == exit_code(KeyboardInterrupt()):  # Typer has caught it.
+            sys.stderr.write(message(KeyboardInterrupt()) + "\n")
     except (BrokenPipeError, SystemExit):
         # The reader left (typer turns that into SystemExit); what it did not want needs no
         # complaint, neither now nor when the interpreter flushes at exit.

@@ -23,6 +23,7 @@ from simulator.policies import SimulationOptions
 from simulator.run import Listener, simulate
 from simulator.saving import SUMMARY, folder_of, save, saved_outcome, saved_summary, sweep_drafts
 from simulator.sources import Source
+from solver.interrupts import held
 
 ATTEMPTS = 3
 """How often a run is tried whose workers get lost."""
@@ -263,7 +264,7 @@ def _run_pool(sweep: Sweep, cells: Sequence[Cell], workers: int) -> Iterator[Res
     failures = Failures()
     try:
         for cell in queue:
-            waiting.add(pool.submit(run_cell, sweep, cell))
+            waiting.add(_submitted(pool, sweep, cell))
             if len(waiting) >= 2 * workers:
                 break
         while waiting:
@@ -276,7 +277,7 @@ def _run_pool(sweep: Sweep, cells: Sequence[Cell], workers: int) -> Iterator[Res
                 else:
                     yield result
             for cell in islice(queue, len(done)):
-                waiting.add(pool.submit(run_cell, sweep, cell))
+                waiting.add(_submitted(pool, sweep, cell))
         failures.tell()
     finally:
         processes = list((getattr(pool, "_processes", None) or {}).values())
@@ -284,6 +285,20 @@ def _run_pool(sweep: Sweep, cells: Sequence[Cell], workers: int) -> Iterator[Res
         if waiting:  # Given up: nobody waits for the rest.
             for process in processes:
                 process.terminate()
+
+
+def _submitted(pool: ProcessPoolExecutor, sweep: Sweep, cell: Cell) -> Future[Result]:
+    """Hand out a run; a worker that starts for it takes no Ctrl-C from its first moment on.
+
+    It inherits that the signal is blocked; and nothing interrupts this process half way through
+    telling the worker what it needs.
+    """
+    with held():
+        before = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])
+        try:
+            return pool.submit(run_cell, sweep, cell)
+        finally:
+            signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def _begin_worker() -> None:

@@ -21,7 +21,7 @@ def test_a_cluster_full_of_gangs_leaves_jobs_to_explain():
         (77, "job-1", "uncordon", "uncordon n3"),
         (192, "job-2", "uncordon", "uncordon n1"),
         (199, "job-1", "uncordon", "uncordon n2"),
-        (98, "job-2", "lower-min", "start with 1 replicas instead of 3"),
+        (98, "job-2", "lower-min", "start with 1 replica instead of 3"),
         (242, "job-1", "lower-request", "ask for 1 GPU per replica instead of 2 GPUs"),
         (242, "job-1", "raise-quota", "raise the limit of a from 4 GPUs to 6 GPUs"),
     ],

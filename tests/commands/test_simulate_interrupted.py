@@ -44,6 +44,27 @@ def workers_of(process: subprocess.Popen[str]) -> list[int]:
     return [int(pid) for pid in found if b"spawn_main" in Path(f"/proc/{pid}/cmdline").read_bytes()]
 
 
+def test_ctrl_c_before_anything_is_finished_is_one_line(tmp_path: Path):
+    """Sent to all processes, as a terminal does, while the workers are still starting."""
+    words = ["--trace", "synthetic:jobs=2000,nodes=8,load=1.1", "--policies", "first-fit,best-fit"]
+    process = subprocess.Popen(
+        [sys.executable, "cli.py", "simulate", *words, "--workers", "2", "--save", tmp_path],
+        cwd=ROOT,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+    until = time.monotonic() + 60
+    while not workers_of(process):
+        assert time.monotonic() < until, "no worker was started"
+
+    os.killpg(process.pid, signal.SIGINT)
+    out, err = process.communicate(timeout=60)
+
+    assert (process.returncode, out, err.strip()) == (130, "", "interrupted")
+
+
 def test_ctrl_c_keeps_what_is_finished_and_a_rerun_goes_on(tmp_path: Path):
     first = begin(tmp_path, "1-200")
     wait_for_runs(tmp_path, 4)  # Two of them may be saved, but not yet told by their workers.
