@@ -51,6 +51,9 @@ app.command("prices")(prices.prices)
 app.command("export")(export.export)
 app.command("schema")(schema.schema)
 
+INTERRUPTED = 130
+"""Exit code after Ctrl-C without an answer."""
+
 USAGE_ERROR: type[BaseException] = typer.BadParameter.__mro__[1]
 """Every mistake in options and arguments; typer exports only this subclass of it."""
 
@@ -101,7 +104,7 @@ def exit_code(error: BaseException) -> int:
         (OSError, 3),
         (MustJobError, 4),
         (NoAnswerError, 5),
-        (KeyboardInterrupt, 130),
+        (KeyboardInterrupt, INTERRUPTED),
     )
     return next((code for kind, code in table if isinstance(error, kind)), 70)
 
@@ -138,7 +141,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         words = [word for word in words if word != "--debug"]
         code = app(words, prog_name="unstrand", standalone_mode=False)
         sys.stdout.flush()
-        if code == exit_code(KeyboardInterrupt()):  # Typer has caught it.
+        if code == INTERRUPTED:  # Typer has caught it.
             sys.stderr.write(message(KeyboardInterrupt()) + "\n")
     except (BrokenPipeError, SystemExit):
         # The reader left (typer turns that into SystemExit); what it did not want needs no
