@@ -169,10 +169,10 @@ class ConservativeScheduler(Scheduler):
         for n, on_node in stays.items():
             # What is left only falls when a reservation begins, so those times are enough.
             begins = {s.start_ms for s in on_node if start_ms < s.start_ms < end_ms}
-            shown = [self._left(n, on_node, at) for at in (start_ms, *begins)]
-            state = shown[0]
-            for other in shown[1:]:
-                state = least(state, other)
+            # The board also knows surplus, which `stays` leaves out: what is held is not free.
+            state = board.state(n)
+            for at_ms in (start_ms, *begins):
+                state = least(state, self._left(n, on_node, at_ms))
             if state != board.state(n):
                 self.cluster.draft.hold(n, state)
 

@@ -236,3 +236,19 @@ def test_a_start_on_arrival_is_audited_where_nobody_waits():
     story = Story(patient=False).node("n1", gpus=1).job("a", runs=10, gpus=1)
 
     assert story.under("best-fit").audit.decisions == 1
+
+
+@pytest.mark.parametrize("placement", ["first-fit", "best-fit", "worst-fit", "fgd", "bid-price"])
+@pytest.mark.parametrize("order", BACKFILL)
+def test_an_elastic_job_grows_beside_a_reservation_on_gpus_that_nobody_holds(
+    order: str, placement: str
+):
+    story = Story().node("n1", gpus=8).job("first", runs=10, gpus=4)
+    story.job("head", at=1, runs=10, gpus=5)
+    story.job("grows", at=2, runs=30, replicas=4, min=1, gpus=1)
+
+    told = story.under(f"{order}+{placement}")
+
+    # Five of the eight are reserved, up to 20: three are left to it, each of them once.
+    assert told.start_s("head") == 10
+    assert [told.gpus_at(time_s, "grows") for time_s in (2, 9, 20)] == [3, 3, 4]
