@@ -1,0 +1,92 @@
+"""What a queue may hold: its limit, its fair share, and what others gave way for."""
+
+from __future__ import annotations
+
+from solver import metrics
+from solver.cluster import GPU_MILLI
+from solver.problem import Problem
+from solver.queues import subtree
+from solver.reasons.desk import Desk
+from solver.reasons.verdict import Verdict, amount_text, main_shape, number
+from solver.result import FactValue
+from solver.workload import RESOURCES, Job, Queue
+
+
+def queue_limit(desk: Desk, job: Job) -> Verdict | None:
+    """The job has room, but it would take its queue, or one above it, beyond the limit."""
+    queues = _with_ancestors(desk.problem, job.queue)
+    if not any(queue.limit for queue in queues):
+        return None
+    if not desk.room(desk.after, job).fits:
+        return None
+    used = metrics.usage(desk.problem, desk.plan)
+    need = {r: desk.need(job, r) for r in RESOURCES}
+    for queue in queues:
+        members = subtree(desk.problem.queues, queue.name)
+        for resource, limit in queue.limit.items():
+            held = sum(used[name][resource] for name in members)
+            if need[resource] and held + need[resource] > limit:
+                amounts = [amount_text(resource, v) for v in (limit, held, need[resource])]
+                text = f"queue {queue.name} is limited to {amounts[0]}, holds {amounts[1]}"
+                return Verdict(
+                    "queue-limit",
+                    f"{text}; the job wants {amounts[2]}",
+                    {"limit": limit, "held": held, "wanted": need[resource]},
+                )
+    return None
+
+
+def beyond_claim(desk: Desk, job: Job) -> Verdict | None:
+    """There is room, which work has left for what is guaranteed; the job would take more."""
+    if not desk.gave_way or not desk.room(desk.after, job).fits:
+        return None
+    first, *more = desk.gave_way
+    others = f" and {len(more)} more" if more else ""
+    text = (
+        f"there is room, as {first}{others} gave way to what others are guaranteed or entitled"
+        " to; with this job they would hold more than that"
+    )
+    return Verdict("fair-share", text, {})
+
+
+def fair_share(desk: Desk, job: Job) -> Verdict | None:
+    """What is missing is with other queues, and taking it would be more than a fair share."""
+    problem = desk.problem
+    needs = desk.need(job, "gpu_milli")
+    if "fair_share" not in problem.preempt_for or not needs:
+        return None
+    used = metrics.usage(problem, desk.plan)
+    free = desk.free(main_shape(problem, job)) * GPU_MILLI
+    found: Verdict | None = None
+    for member in problem.queue_tree.path[job.queue]:
+        peers = problem.queue_tree.families[member.family]
+        others = sum(
+            metrics.member_usage(peer, used)["gpu_milli"]
+            for peer in peers
+            if peer is not member and peer.priority <= member.priority
+        )
+        if not free < needs <= free + others:
+            continue
+        entitled = desk.entitled[member.name]["gpu_milli"]
+        mine = metrics.member_usage(member, used)["gpu_milli"]
+        if mine + needs <= entitled:
+            return None
+        has, share, wants = (amount_text("gpu_milli", n) for n in (mine, entitled, needs))
+        who = member.queues[0] if member.is_own else member.name
+        text = (
+            f"wants {wants}; {number(free / GPU_MILLI)} free, and queue {who}, which has"
+            f" {has}, may take from others only up to its share of {share}"
+        )
+        facts: dict[str, FactValue] = {"entitled": entitled, "held": mine, "wanted": needs}
+        found = found or Verdict("fair-share", text, facts)
+    return found
+
+
+def _with_ancestors(problem: Problem, name: str) -> list[Queue]:
+    found: list[Queue] = []
+    above: str | None = name
+    while above is not None and above not in {queue.name for queue in found}:
+        queue = problem.queue_by_name[above]
+        found.append(queue)
+        above = queue.parent
+    return found
