@@ -31,8 +31,8 @@ def simulate(
         typer.Option(
             "--policies",
             metavar="A,B,…",
-            help="Orders (fifo-strict, fifo-skip, sjf, priority, drf, reclaim, preempt, easy, "
-            "conservative, per-pod), placements (as in compare), or ORDER+PLACEMENT. "
+            help="Orders (fifo-strict, fifo-skip, sjf, priority, drf, reclaim, preempt, "
+            "defrag, easy, conservative, per-pod), placements (as in compare), or ORDER+PLACEMENT. "
             "Default for a spec: "
             "first-fit, best-fit, worst-fit, fgd, topology-aware, fifo-strict, sjf, drf, easy, "
             "conservative, per-pod, cp-sat, and priority where jobs have several; for openb: "

@@ -279,7 +279,7 @@ MEASURES = (
         title="preemp-\ntions",
         value=lambda run: run.preemptions,
         matters=_preempts,
-        explained="preemptions: times that running work was stopped for other work",
+        explained="preemptions: times that running work was stopped or moved for other work",
     ),
     Measure(
         title="lost\nGPU-h",

@@ -18,6 +18,7 @@ from simulator.schedulers.easy import EasyScheduler
 from simulator.schedulers.fair import FairScheduler
 from simulator.schedulers.impatient import ImpatientScheduler
 from simulator.schedulers.line import LineScheduler
+from simulator.schedulers.moving import MovingScheduler
 from simulator.schedulers.per_pod import TIMEOUT_MS, PerPodScheduler
 from simulator.schedulers.reclaim import ReclaimScheduler
 from simulator.schedulers.rolling import ChoosingScheduler, PlacingScheduler, Rolling
@@ -68,6 +69,7 @@ ORDERS: Mapping[str, SchedulerFactory] = MappingProxyType(
         "drf": lambda cluster, _: FairScheduler(cluster),
         "reclaim": lambda cluster, _: ReclaimScheduler(cluster),
         "preempt": lambda cluster, _: CheapestScheduler(cluster),
+        "defrag": lambda cluster, options: MovingScheduler(cluster, options.rolling),
         "easy": lambda cluster, _: EasyScheduler(cluster, orders.first_come(cluster.scenario)),
         "conservative": lambda cluster, _: ConservativeScheduler(
             cluster, orders.first_come(cluster.scenario)

@@ -56,7 +56,8 @@ class Entry:
 class Cluster:
     """Waiting and running jobs on the machines of a scenario.
 
-    Nothing here decides anything: schedulers do, through `start`, `evict`, `grow` and `shrink`.
+    Nothing here decides anything: schedulers do, through `start`, `evict`, `move`, `grow` and
+    `shrink`.
 
     Attributes
     ----------
@@ -152,10 +153,17 @@ class Cluster:
         for life in lives:
             self.draft.release(life.arrival.job)
         for life in lives:
-            self._seat(life, places[life.name])
-            self._count(life)
-            life.stretch_milli = self.stretch.milli(life.arrival.job, places[life.name])
-            self._schedule_end(life)
+            self._seat_again(life, places[life.name])
+
+    def move(self, places: Mapping[str, Sequence[Placement]]) -> None:
+        """Stop running jobs and start them at once elsewhere; they lose what a stop loses."""
+        lives = [self.by_name[name] for name in places]
+        for life in lives:
+            life.stop(self.now_ms)
+            self._release(life)
+        for life in lives:
+            self._seat_again(life, places[life.name])
+            self._note("move", life)
 
     def finish(self, life: Life) -> None:
         """A job has run for its time."""
@@ -240,6 +248,13 @@ class Cluster:
             if checked and (taken or not are_open(node, state, seat.instances)):
                 raise AssertionError(f"{place} is taken already at {self.now_ms} ms")
             self.draft.put(life.arrival.job, role, seat)
+
+    def _seat_again(self, life: Life, places: Sequence[Placement]) -> None:
+        self._seat(life, places)
+        life.held = len(places)
+        self._count(life)
+        life.stretch_milli = self.stretch.milli(life.arrival.job, places)
+        self._schedule_end(life)
 
     def _launch(self, life: Life) -> None:
         """A job that waited has its seats."""

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 ROLE = "worker"
 
 GANG_ORDERS = (
-    *("fifo-strict", "fifo-skip", "sjf", "priority", "drf", "reclaim", "preempt"),
+    *("fifo-strict", "fifo-skip", "sjf", "priority", "drf", "reclaim", "preempt", "defrag"),
     *("easy", "conservative"),
 )
 """Orders that start gangs whole."""
