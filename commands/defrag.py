@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -69,18 +70,27 @@ def defragmented(
     from commands.output import emit, write_file
     from report.defrag_view import defrag_report, defrag_view
     from report.json_report import to_json
+    from report.progress import ProgressLine
     from solver.defrag.api import defragment
     from solver.defrag.result import as_result
 
     problem = question.problem
     if target is not None:
         check_target_job(problem, target)
-    answer = defragment(problem, target=target, budget_gpu_s=budget, options=question.options)
+    with ProgressLine(sys.stderr) as progress:
+        answer = defragment(
+            problem,
+            target=target,
+            budget_gpu_s=budget,
+            options=question.options,
+            progress=progress,
+        )
     if not answer.points:
         within = "" if budget is None else f" within {budget} GPU-seconds"
         if answer.excluded:
             raise StuckJobError(str(target), within)
-        raise NoAnswerError(f'no way to start job "{target}"{within} was found in time')
+        ended = "before the interruption" if answer.notes else "in time"
+        raise NoAnswerError(f'no way to start job "{target}"{within} was found {ended}')
     result = as_result(problem, answer, question.notes)
     report = defrag_report(answer, result)
     if save is not None:

@@ -107,7 +107,7 @@ def defrag_view(answer: Defragmentation, result: SolveResult) -> RenderableType:
 
 
 def _headline(answer: Defragmentation, best: Point, result: SolveResult) -> Text:
-    proof = ("optimal", "bold green") if best.proved else ("feasible", "bold yellow")
+    proof = ("optimal", "bold green") if answer.proved else ("feasible", "bold yellow")
     before, after = answer.present_stranded_milli, best.stranded_milli
     bound = "" if best.proved else f" (at least {amount(best.cost_bound_gpu_s)})"
     parts = []

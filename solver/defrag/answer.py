@@ -71,6 +71,8 @@ class Defragmentation:
         Stranded before anything moves; how many of these units are one GPU.
     complete
         The curve has every point there is.
+    exhausted
+        Nothing better than the last point's plan exists.
     """
 
     question: Problem
@@ -81,6 +83,7 @@ class Defragmentation:
     scale: int
     excluded: bool = False
     complete: bool = True
+    exhausted: bool = True
     total_s: float = 0.0
     notes: tuple[str, ...] = ()
 
@@ -88,3 +91,8 @@ class Defragmentation:
     def best(self) -> Point | None:
         """The plan to carry out: of a curve the one with the fewest stranded GPUs."""
         return self.points[-1] if self.points else None
+
+    @property
+    def proved(self) -> bool:
+        """Whether no better plan, with its steps, exists than the one to carry out."""
+        return self.exhausted and self.best is not None and self.best.proved

@@ -10,9 +10,11 @@ from solver.defrag.opening import cheapest_start
 from solver.defrag.ordering import schedule
 from solver.defrag.question import for_job, for_space
 from solver.defrag.replay import replay
+from solver.interrupts import held
 from solver.options import SolveOptions
 from solver.preemption.cost import plan_cost_gpu_s
 from solver.problem import Problem
+from solver.progress import ProgressListener
 from solver.solution import Plan
 from solver.state import states_after
 from solver.stranding import StrandingMeter, stranded_scale
@@ -25,6 +27,7 @@ def defragment(
     target: str | None = None,
     budget_gpu_s: int | None = None,
     options: SolveOptions | None = None,
+    progress: ProgressListener | None = None,
 ) -> Defragmentation:
     """What to move (and, for a job, to stop) at the least cost, with the steps in order.
 
@@ -38,6 +41,9 @@ def defragment(
     budget_gpu_s
         Most that moves and evictions may cost together; None is no limit, and without a target
         asks for the whole curve of cost against stranded GPUs.
+    progress
+        Told the best value and bound so far. Ctrl-C ends the search, and what it has is the
+        answer.
 
     Returns
     -------
@@ -53,12 +59,13 @@ def defragment(
     began = time.monotonic()
     ends_at_s = began + options.time_limit_s
     meter = StrandingMeter(problem)
-    excluded, complete = False, True
+    excluded, complete, exhausted = False, True, True
+    notes: tuple[str, ...] = ()
     found: list[tuple[Plan, int, int | None]]
     if target is not None:
         question = for_job(problem, target)
-        opened = cheapest_start(question, options, ends_at_s)
-        excluded = opened.excluded
+        opened = cheapest_start(question, options, ends_at_s, progress)
+        excluded, notes = opened.excluded, opened.notes
         found = [] if opened.plan is None else [(opened.plan, opened.cost_bound_gpu_s, None)]
         if found and budget_gpu_s is not None:
             excluded = opened.cost_bound_gpu_s > budget_gpu_s
@@ -67,20 +74,27 @@ def defragment(
     else:
         question = for_space(problem)
         if budget_gpu_s is None:
-            points, complete = stranding_curve(question, options, ends_at_s)
+            offers = stranding_curve(question, options, ends_at_s, progress)
         else:
-            points = [fewest_stranded(question, budget_gpu_s, options, ends_at_s)]
-        found = [(p.plan, p.cost_bound_gpu_s, p.stranded_bound_milli) for p in points]
+            offers = fewest_stranded(question, budget_gpu_s, options, ends_at_s, progress)
+        found = [(p.plan, p.cost_bound_gpu_s, p.stranded_bound_milli) for p in offers.points]
+        complete, exhausted = offers.complete, offers.proved
+        if offers.interrupted:
+            notes = ("interrupted: the best plans so far",)
+    with held(drop=True):
+        points = tuple(_checked(question, meter, *each) for each in found)
     return Defragmentation(
         question=question,
         target=target,
         budget_gpu_s=budget_gpu_s,
-        points=tuple(_checked(question, meter, *each) for each in found),
+        points=points,
         present_stranded_milli=meter.weighted_milli(states_after(question, Plan())),
         scale=stranded_scale(problem),
         excluded=excluded,
         complete=complete,
+        exhausted=exhausted,
         total_s=time.monotonic() - began,
+        notes=notes,
     )
 
 

@@ -7,16 +7,20 @@ cost at which anything is better than before, then the best that this money buys
 
 from __future__ import annotations
 
+import math
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from solver.cpsat.extract import extract_plan
 from solver.cpsat.model import PlacementModel
 from solver.defrag.question import lifted
+from solver.interrupts import held
 from solver.options import SolveOptions
 from solver.preemption.cost import plan_cost_gpu_s
 from solver.preemption.lift import Lift
 from solver.problem import Problem
+from solver.progress import Progress, ProgressListener
 from solver.search import Effort, SearchLimits, search
 from solver.solution import Plan
 from solver.tiers import Ruler, Step
@@ -35,26 +39,61 @@ class Bought:
     stranded_milli: int
     stranded_bound_milli: int
 
+    @property
+    def proved(self) -> bool:
+        """Whether nothing better exists."""
+        proved = self.cost_gpu_s == self.cost_bound_gpu_s
+        return proved and self.stranded_milli == self.stranded_bound_milli
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Offers:
+    """What can be bought, the cheapest first.
+
+    Parameters
+    ----------
+    complete
+        No point is missing.
+    proved
+        Nothing better than the last point exists.
+    interrupted
+        Ctrl-C ended the search: these are the best so far.
+    """
+
+    points: tuple[Bought, ...]
+    complete: bool
+    proved: bool
+    interrupted: bool
+
 
 def fewest_stranded(
-    question: Problem, budget_gpu_s: int | None, options: SolveOptions, ends_at_s: float
-) -> Bought:
+    question: Problem,
+    budget_gpu_s: int | None,
+    options: SolveOptions,
+    ends_at_s: float,
+    listener: ProgressListener | None = None,
+) -> Offers:
     """The fewest stranded GPUs within the budget, reached at the least cost."""
-    return _Market(question, options).best(budget_gpu_s, ends_at_s)
+    market = _Market(question, options, listener)
+    best = market.best(budget_gpu_s, ends_at_s)
+    return Offers(points=(best,), complete=True, proved=best.proved, interrupted=market.interrupted)
 
 
 def stranding_curve(
-    question: Problem, options: SolveOptions, ends_at_s: float
-) -> tuple[list[Bought], bool]:
-    """Points from "nothing moves" to the fewest stranded GPUs, and whether none is missing."""
-    market = _Market(question, options)
+    question: Problem,
+    options: SolveOptions,
+    ends_at_s: float,
+    listener: ProgressListener | None = None,
+) -> Offers:
+    """Points from "nothing moves" to the fewest stranded GPUs."""
+    market = _Market(question, options, listener)
     now = time.monotonic()
     last = market.best(None, now + (ends_at_s - now) / 2)
     points = [market.nothing()]
     complete = True
     while points[-1].stranded_milli > last.stranded_milli:
         left_s = ends_at_s - time.monotonic()
-        if len(points) > MOST_POINTS or left_s <= 0:
+        if len(points) > MOST_POINTS or left_s <= 0 or market.interrupted:
             complete = False
             break
         more = market.next_above(points[-1], last, time.monotonic() + left_s / 3)
@@ -63,15 +102,38 @@ def stranding_curve(
         points.append(more)
     if points[-1].stranded_milli > last.stranded_milli:
         points.append(last)
-    return points, complete and all(
-        p.cost_gpu_s == p.cost_bound_gpu_s and p.stranded_milli == p.stranded_bound_milli
-        for p in points
+    return Offers(
+        points=tuple(points),
+        complete=complete and last.proved and all(point.proved for point in points),
+        proved=last.proved,
+        interrupted=market.interrupted,
     )
 
 
+@dataclass(slots=True)
+class _Offer:
+    """The best plan for a step so far, and what was proved of it."""
+
+    plan: Plan
+    bound: int
+
+
 class _Market:
-    def __init__(self, question: Problem, options: SolveOptions) -> None:
+    """Searches for points; once Ctrl-C was pressed it answers with what it has.
+
+    Attributes
+    ----------
+    interrupted
+        Whether it was.
+    """
+
+    def __init__(
+        self, question: Problem, options: SolveOptions, listener: ProgressListener | None
+    ) -> None:
         self._options = options
+        self._listener = listener
+        self._began = time.monotonic()
+        self.interrupted = False
         self._lift: Lift = lifted(question)
         self._question = question
         self._ruler = Ruler(self._lift.question)
@@ -128,16 +190,25 @@ class _Market:
 
         `plan` is one that keeps them. Quickly first; thoroughly where that proves too little.
         """
-        bound = 0
+        offer = _Offer(plan, 0)
+        if not self.interrupted:
+            try:
+                self._look(step, kept, offer, ends_at_s)
+            except KeyboardInterrupt:
+                self.interrupted = True
+        return offer.plan, offer.bound
+
+    def _look(self, step: Step, kept: dict[Step, int], offer: _Offer, ends_at_s: float) -> None:
+        """Better the offer as long as there is time."""
         model = PlacementModel(self._lift.question, self._ruler, lambda: None)
         for other, value in kept.items():
             model.keep(other, value)
         for effort in Effort:
             left_s = ends_at_s - time.monotonic()
-            if self._value(step, plan) <= bound or left_s <= 0:
+            if self._value(step, offer.plan) <= offer.bound or left_s <= 0:
                 break
             model.expression(step)
-            model.variables.hint(self._lift.up(plan))
+            model.variables.hint(self._lift.up(offer.plan))
             limits = SearchLimits(
                 effort=effort,
                 time_s=left_s / 3 if effort is Effort.QUICK else left_s,
@@ -146,17 +217,39 @@ class _Market:
                 seed=self._options.seed,
                 gap=self._options.gap,
             )
-            outcome = search(model.variables.model, model.expression(step), step.sense, limits)
-            if outcome.bound is not None:
-                bound = max(bound, outcome.bound)
-            if outcome.found:
-                extracted = extract_plan(model.variables, model.devices, outcome.value_of)
-                found = self._lift.down(extracted)
-                if self._value(step, found) < self._value(step, plan):
-                    plan = found
+            expression = model.expression(step)
+            tell = self._tell(step) if self._listener else None
+            outcome = search(model.variables.model, expression, step.sense, limits, tell)
+            with held():
+                if outcome.bound is not None:
+                    offer.bound = max(offer.bound, outcome.bound)
+                if outcome.found:
+                    extracted = extract_plan(model.variables, model.devices, outcome.value_of)
+                    found = self._lift.down(extracted)
+                    if self._value(step, found) < self._value(step, offer.plan):
+                        offer.plan = found
             if outcome.interrupted:
                 raise KeyboardInterrupt
-        return plan, bound
+
+    def _tell(self, step: Step) -> Callable[[float, float], None]:
+        name = "cost" if step is self._cost else "stranded"
+
+        def tell(value: float, bound: float) -> None:
+            assert self._listener is not None
+            if not math.isfinite(value) or not math.isfinite(bound):
+                return  # nothing found or nothing proved yet
+            shown, proved = value / step.scale, bound / step.scale
+            self._listener(
+                Progress(
+                    elapsed_s=time.monotonic() - self._began,
+                    tier=name,
+                    value=shown,
+                    bound=proved,
+                    message=f"{name}: {shown:g} {step.unit}, bound {proved:g}",
+                )
+            )
+
+        return tell
 
     def _value(self, step: Step, plan: Plan) -> int:
         if step is self._cost:

@@ -11,6 +11,7 @@ from solver.options import SolveOptions
 from solver.preemption.cost import plan_cost_gpu_s
 from solver.preemption.one_by_one import make_way
 from solver.problem import Problem
+from solver.progress import ProgressListener
 from solver.solution import Plan
 from solver.tiers import Ruler, must_runs
 
@@ -22,9 +23,15 @@ class Opening:
     plan: Plan | None
     cost_bound_gpu_s: int
     excluded: bool
+    notes: tuple[str, ...]
 
 
-def cheapest_start(question: Problem, options: SolveOptions, ends_at_s: float) -> Opening:
+def cheapest_start(
+    question: Problem,
+    options: SolveOptions,
+    ends_at_s: float,
+    listener: ProgressListener | None = None,
+) -> Opening:
     """The plan of least cost, ties by fewer GPUs, then fewer replicas.
 
     Steps: the job starts; then cost, GPUs and replicas given up are made small. The search begins
@@ -36,7 +43,7 @@ def cheapest_start(question: Problem, options: SolveOptions, ends_at_s: float) -
     began = time.monotonic()
     first = make_way(question, below, Plan(), lambda: time.monotonic() > (began + ends_at_s) / 2)
     left = replace(options, time_limit_s=max(0.05, ends_at_s - time.monotonic()))
-    improved = improve(above.question, ruler, above.up(first), left)
+    improved = improve(above.question, ruler, above.up(first), left, listener=listener)
     bounds = dict(zip(((s.kind, s.detail) for s in ruler.steps), improved.bounds, strict=True))
     plan = above.down(improved.plan)
     runs = all(must_runs(job, plan) for job in question.jobs if job.must)
@@ -45,6 +52,7 @@ def cheapest_start(question: Problem, options: SolveOptions, ends_at_s: float) -
         plan=plan if runs else None,
         cost_bound_gpu_s=_bound(bounds["preemption_cost", "cost"], plan_cost_gpu_s(question, plan)),
         excluded=not runs and bounds["must", ""] < wanted,
+        notes=improved.notes,
     )
 
 

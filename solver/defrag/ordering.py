@@ -26,7 +26,7 @@ from solver.state import NodeState, empty_state
 from solver.workload import Shape
 
 PATIENCE = 5_000
-"""Moves tried, at most, in search of an order without a detour."""
+"""Moves tried, at most, in search of an order without a detour; then it is first come, first go."""
 
 Key = tuple[str, int]
 """Job and number of a running replica."""
@@ -157,6 +157,10 @@ class _Scheduler:
             for key in self._order(left):
                 self._go(key)
                 left.remove(key)
+            # The search for an order may have lost its patience: then whoever can goes.
+            while free := next((key for key in left if self._is_free(key)), None):
+                self._go(free)
+                left.remove(free)
             if left:
                 self._break_cycle(left)
         self._start()
@@ -221,6 +225,13 @@ class _Scheduler:
 
         extend()
         return longest
+
+    def _is_free(self, key: Key) -> bool:
+        """Whether a replica can move to its target now."""
+        before = self._floor.put(key, None)
+        found = self._floor.takes(self._targets[key])
+        self._floor.put(key, before)
+        return found
 
     def _make(self, key: Key) -> Seat | None:
         """Move a replica if its target is free; where it was before (`_NO_ROOM`: it stays)."""

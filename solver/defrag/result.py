@@ -34,7 +34,7 @@ def as_result(problem: Problem, answer: Defragmentation, notes: Iterable[str] = 
     if answer.target is None and problem.pending:
         said.append("nothing starts by itself: solve again once the moves are made")
     return SolveResult(
-        status=SolveStatus.OPTIMAL if best.proved else SolveStatus.FEASIBLE,
+        status=SolveStatus.OPTIMAL if answer.proved else SolveStatus.FEASIBLE,
         policy="cp-sat",
         model="direct",
         plan=best.plan,

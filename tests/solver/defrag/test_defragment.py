@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
+from solver.defrag import curve
 from solver.defrag.answer import Defragmentation
 from solver.defrag.api import defragment
 from solver.defrag.replay import replay
+from solver.defrag.result import as_result
 from solver.defrag.steps import StepKind
 from solver.options import SolveOptions
+from solver.result import SolveStatus
+from solver.solution import Plan
 from solver.verify import verify
 from solver.workload import Preemption
 from tests.scenario import Scenario, shape
@@ -157,3 +162,46 @@ def test_without_a_job_nothing_stops_and_nothing_starts(asked: dict[str, int]):
     for point in answer.points:
         assert not point.plan.evictions
         assert not point.plan.placements
+
+
+@pytest.mark.parametrize("after", range(4))
+def test_ctrl_c_ends_the_search_and_the_best_so_far_is_the_answer(
+    after: int, monkeypatch: pytest.MonkeyPatch
+):
+    search, made = curve.search, []
+
+    def interrupted(*args: Any) -> Any:
+        made.append(1)
+        found = search(*args)
+        return found if len(made) <= after else replace(found, interrupted=True)
+
+    monkeypatch.setattr(curve, "search", interrupted)
+
+    answer = defragmented(scattered())
+
+    assert len(made) == after + 1  # Nothing is searched for any more.
+    assert answer.notes == ("interrupted: the best plans so far",)
+    assert answer.points[0].plan == Plan()
+    assert not answer.complete
+
+
+def test_a_curve_that_never_got_anywhere_is_no_proof(monkeypatch: pytest.MonkeyPatch):
+    def pressed(*args: Any) -> Any:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(curve, "search", pressed)
+
+    answer = defragmented(scattered())
+
+    assert [point.plan for point in answer.points] == [Plan()]
+    assert not answer.proved
+    assert as_result(answer.question, answer).status is SolveStatus.FEASIBLE
+
+
+def test_progress_says_what_is_searched_for():
+    seen: list[str] = []
+
+    defragmented(scattered(), progress=lambda progress: seen.append(progress.tier))
+    defragmented(twelve_free(), target="big", progress=lambda progress: seen.append(progress.tier))
+
+    assert {"stranded", "cost"} <= set(seen)

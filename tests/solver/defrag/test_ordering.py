@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import pytest
+
+from solver.defrag import ordering
 from solver.defrag.ordering import schedule
 from solver.defrag.replay import replay
 from solver.defrag.steps import Action, Schedule, StepKind
@@ -142,3 +145,21 @@ def test_the_replay_finds_steps_about_what_does_not_run():
 
     assert "does not run" in replay(problem, plan, (stray,))[0]
     assert "does not run" in replay(problem, plan, (twice, twice))[0]
+
+
+def test_whoever_has_room_goes_where_no_better_order_was_looked_for(
+    monkeypatch: pytest.MonkeyPatch,
+):
+    monkeypatch.setattr(ordering, "PATIENCE", 0)
+    story = Scenario()
+    for name in ("n1", "n2", "n3", "n4", "n5"):
+        story.node(name, gpus=2)
+    for name, node in (("a", "n1"), ("b", "n2"), ("red", "n4"), ("blue", "n5")):
+        story.running(name, node, (0, 1), preemption=MOVABLE)
+    chain = [Move("a", 0, "n2", (0, 1)), Move("b", 0, "n3", (0, 1))]
+    swapped = [Move("red", 0, "n5", (0, 1)), Move("blue", 0, "n4", (0, 1))]
+
+    found = ordered(story.problem(), Plan.of((), (), [*swapped, *chain]))
+
+    assert kinds(found)[:2] == [("move", "b"), ("move", "a")]
+    assert [cycle.broken_by for cycle in found.cycles] == [StepKind.PARK]
