@@ -102,6 +102,7 @@ def _config_files(
 ) -> tuple[dict[str, str], tuple[str, ...]]:
     """Files of a configuration, from the plan and the spec in it."""
     from kube.configs import device_plugin, kueue_topology, label_script, mig_parted
+    from kube.importer import HEADER
     from specs.compile import compile_spec
     from specs.errors import SpecErrors, SpecFault
     from specs.loader import parse_spec
@@ -115,6 +116,11 @@ def _config_files(
         text, labels = mig_parted(problem, saved.plan)
         if not labels:
             remarks = ("no node of the plan has MIG: the configuration is empty",)
+        elif saved.spec.startswith(HEADER):
+            remarks = (
+                "which GPU has which instances was assumed at the import: compare with "
+                "nvidia-smi -L on the node before you label it, as GPUs that differ are cut anew",
+            )
         file = "mig-parted.yaml"
     elif to is Target.DEVICE_PLUGIN:
         text, labels, remarks = device_plugin(problem, saved.plan)
@@ -122,7 +128,7 @@ def _config_files(
             remarks += ("no node of the plan shares GPUs: the configuration is empty",)
         file = "device-plugin.yaml"
     else:
-        text, labels = kueue_topology(problem.name, problem, keys)
+        text, labels, remarks = kueue_topology(problem.name, problem, keys)
         file = "topology.yaml"
     files = {file: text}
     if labels:

@@ -85,7 +85,9 @@ def device_plugin(problem: Problem, plan: Plan) -> tuple[str, Labels, tuple[str,
             remarks.append(f"{node} has shares of {listed}: the plugin sells parts of 1/{replicas}")
         if node in whole:
             remarks.append(f"{node} also runs whole GPUs: all of its GPUs would be shared")
-    configs = {
+    # Nodes without a label take the one that is called so, or else the only one there is.
+    configs: dict[str, object] = {"default": {"version": "v1"}} if parts else {}
+    configs |= {
         f"shared-by-{replicas}": {
             "version": "v1",
             "sharing": {
@@ -117,8 +119,10 @@ def _held(problem: Problem, plan: Plan) -> Iterator[tuple[str, int]]:
     yield from ((move.node, move.share_milli) for move in plan.moves if move.gpus)
 
 
-def kueue_topology(name: str, problem: Problem, keys: Mapping[str, str]) -> tuple[str, Labels]:
-    """A Topology of Kueue with the cluster's levels, and labels for levels that have none.
+def kueue_topology(
+    name: str, problem: Problem, keys: Mapping[str, str]
+) -> tuple[str, Labels, tuple[str, ...]]:
+    """A Topology of Kueue with the cluster's levels, labels for levels that have none, remarks.
 
     Parameters
     ----------
@@ -142,7 +146,16 @@ def kueue_topology(name: str, problem: Problem, keys: Mapping[str, str]) -> tupl
         "metadata": {"name": _object_name(name)},
         "spec": {"levels": [*levels, {"nodeLabel": "kubernetes.io/hostname"}]},
     }
-    return _yaml(topology), labels
+    remarks = []
+    if own:
+        remarks.append(
+            f"labels of our own for {', '.join(own)}: --objects or --level NAME=LABEL tells those "
+            "that nodes carry"
+        )
+    if apart := [n.name for n in problem.nodes if not n.location.keys() >= set(problem.levels)]:
+        names = ", ".join(apart[:3]) + (", …" if len(apart) > 3 else "")
+        remarks.append(f"nodes without all levels, which Kueue leaves out: {len(apart)} ({names})")
+    return _yaml(topology), labels, tuple(remarks)
 
 
 def _object_name(text: str) -> str:

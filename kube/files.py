@@ -49,7 +49,9 @@ def command(step: Step, file: str) -> list[str]:
     """The kubectl command of a step."""
     inside = ["--namespace", step.namespace] if step.namespace else []
     if step.action == "wait":
-        return ["kubectl", "wait", *inside, "--for=delete", f"pod/{step.name}", f"--timeout={WAIT}"]
+        # By its node too: one that is made anew with the same name, as of a StatefulSet, waits.
+        which = f"--field-selector=metadata.name={step.name},spec.nodeName={step.node}"
+        return ["kubectl", "wait", *inside, "--for=delete", "pod", which, f"--timeout={WAIT}"]
     if step.action in _SUBRESOURCES:
         path = f"/api/v1/namespaces/{step.namespace}/pods/{step.name}"
         return ["kubectl", "create", "--raw", f"{path}/{_SUBRESOURCES[step.action]}", "-f", file]

@@ -11,6 +11,7 @@ from kube.cluster import Cluster, ImportOptions
 from kube.device_counts import settle_claims
 from kube.flavors import in_flavors
 from kube.holdings import Holdings
+from kube.labels import KUEUE
 from kube.node_entries import NodeEntries
 from kube.queue_entries import QueueEntries
 from kube.tenancy import Tenancy
@@ -19,13 +20,14 @@ from kube.work_entries import WorkEntries
 from specs.importers.writing import flow
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
     from kube.levels import Levels
     from kube.records import Node, Pod
     from kube.snapshot import Snapshot
     from kube.work import Work
 
+HEADER = "# Imported from Kubernetes. Indices of GPUs are not in its API: they are assumed."
 Entry = dict[str, Any]
 
 
@@ -45,6 +47,8 @@ class Imported:
         Nodes by name.
     levels
         Levels with their labels.
+    admitted
+        Names of running jobs that Kueue has admitted.
     """
 
     lines: tuple[str, ...]
@@ -53,6 +57,7 @@ class Imported:
     pods: tuple[Pod, ...]
     nodes: Mapping[str, Node]
     levels: Levels
+    admitted: frozenset[str] = frozenset()
 
     @property
     def text(self) -> str:
@@ -106,6 +111,23 @@ def import_cluster(snapshot: Snapshot, options: ImportOptions | None = None) -> 
         pods=tuple(snapshot.pods.values()),
         nodes=cluster.nodes,
         levels=cluster.levels,
+        admitted=_admitted(running, tenancy),
+    )
+
+
+def _admitted(running: Iterable[Work], tenancy: Tenancy) -> frozenset[str]:
+    """Running jobs that Kueue has admitted, as their queue or the labels of their pods tell."""
+    of_kueue = {name for key, name in tenancy.names.items() if key.kind == "ClusterQueue"}
+    return frozenset(
+        work.name
+        for work in running
+        if work.queue in of_kueue
+        or any(
+            key.startswith(KUEUE)
+            for task in work.tasks
+            for pod in task.pods
+            for key, _ in pod.labels
+        )
     )
 
 
@@ -122,7 +144,7 @@ def _drop_strangers(snapshot: Snapshot) -> None:
 def _lines(
     cluster: Cluster, nodes: list[Entry], sections: Mapping[str, list[Entry]]
 ) -> Iterator[str]:
-    yield "# Imported from Kubernetes. Indices of GPUs are not in its API: they are assumed."
+    yield HEADER
     for choice, name in cluster.marks.choices.items():
         words = str(choice).encode("ascii", "backslashreplace").decode()
         yield f"# {name}: {words if len(words) < 300 else words[:299] + '...'}"

@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 HOSTNAME = "kubernetes.io/hostname"
+KUEUE = "kueue.x-k8s.io/"
 
 LEVELS: tuple[tuple[str, str], ...] = (
     ("region", "topology.kubernetes.io/region"),

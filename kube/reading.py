@@ -13,7 +13,7 @@ from typing import IO, TYPE_CHECKING, Any, NamedTuple
 
 from kube.json_stream import JsonValues, Window, refuse
 from specs.document import parse_document
-from specs.errors import SpecErrors, SpecFault
+from specs.errors import SpecErrors, SpecFault, shown
 from specs.importers.fields import Place
 from specs.models.quantity import MIB
 
@@ -32,7 +32,7 @@ class Found(NamedTuple):
     place: Place
 
 
-BEGINS = "An object begins with apiVersion: and kind:, as kubectl get -o yaml prints it"
+BEGINS = "An object begins with apiVersion: and kind:, as kubectl get -o yaml or -o json prints it"
 
 
 def read_objects(stream: IO[bytes], name: str) -> Iterator[Found]:
@@ -161,5 +161,8 @@ def _yaml_document(document: _Document, name: str) -> Iterator[Found]:
     elif isinstance(data, list):
         for index, item in enumerate(data):
             yield Found(item, place(index))
+    elif isinstance(data, str):
+        rule = "text, but no object of Kubernetes"
+        refuse(name, document.lines_before + 1, rule, shown(data), hint=BEGINS)
     elif data is not None:
         yield Found(data, place())

@@ -196,4 +196,6 @@ class Snapshot:
 
 def _plural(kind: str) -> str:
     word = kind.lower() if kind in ("Node", "Pod") else kind
+    if word.endswith("y"):
+        return f"{word[:-1]}ies"
     return f"{word}es" if word.endswith("s") else f"{word}s"

@@ -11,12 +11,12 @@ scheduler. Suspended Jobs get the nodes of the plan as node affinity of their te
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from kube.affinity import Neighbourhood
 from kube.binding import hindrance
-from kube.labels import HOSTNAME
+from kube.labels import HOSTNAME, KUEUE
 from specs.errors import SpecErrors, SpecFault
 
 if TYPE_CHECKING:
@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from solver.solution import Plan
 
 MERGE_PATCH = "application/merge-patch+json"
-KUEUE = "kueue.x-k8s.io/"
 KUEUE_TOPOLOGY = f"{KUEUE}topology"
 Body = dict[str, Any]
 
@@ -43,6 +42,8 @@ class Step:
         ``cordon``, ``evict``, ``wait``, ``bind``, ``pin``, ``uncordon``, ``lift`` or ``steer``.
     kind, namespace, name
         The object that it is about; nodes have no namespace.
+    node
+        Where the pod is that a ``wait`` is about.
     body
         What is sent; None for ``wait``.
     text
@@ -53,6 +54,7 @@ class Step:
     kind: str
     name: str
     namespace: str = ""
+    node: str = ""
     body: Body | None = None
     text: str
 
@@ -105,6 +107,8 @@ def plan_steps(plan: Plan, imported: Imported) -> Steps:
             "pods whose gates are lifted start by their scheduler: what is made anew of evicted "
             "pods may come before them where it has their priority"
         )
+    if not found.steps:
+        found.remarks.append("there is nothing to send: no step follows from the plan")
     return found
 
 
@@ -150,6 +154,13 @@ def _evicted(plan: Plan, imported: Imported, found: Steps) -> list[Pod]:
     for pod in unique.values():
         if not pod.owned:
             found.remarks.append(f"{pod.full_name} has no controller: nothing makes it anew")
+    for job in dict.fromkeys(eviction.job for eviction in plan.evictions):
+        if job in imported.admitted:
+            found.remarks.append(
+                f"{job} is admitted by Kueue: what is made anew of its pods may take the room "
+                "back, and its quota stays used. Set spec.active: false on its Workload for as "
+                "long as it must stay away"
+            )
     return list(unique.values())
 
 
@@ -176,7 +187,8 @@ def _eviction(pod: Pod) -> Step:
 
 
 def _wait(pod: Pod) -> Step:
-    return _about(pod, "wait", None, f"wait until pod {pod.full_name} is gone")
+    text = f"wait until pod {pod.full_name} is gone"
+    return replace(_about(pod, "wait", None, text), node=pod.node)
 
 
 def _about(pod: Pod, action: str, body: Body | None, text: str) -> Step:

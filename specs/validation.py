@@ -159,6 +159,8 @@ def _fault(detail: ErrorDetails, path: Path, document: Document) -> SpecFault:
 
 def _missing_hint(path: Path, document: Document) -> str:
     near = document.value(path[:-1])
+    if path == ("cluster",) and isinstance(near, dict) and "apiVersion" in near:
+        return "These are objects of Kubernetes: make a spec of them with import kubernetes"
     if path == ("cluster",):
         return "A spec begins with cluster:"
     if path[-1] == "job" and isinstance(near, dict) and "name" in near:

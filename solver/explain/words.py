@@ -5,8 +5,10 @@ from __future__ import annotations
 from solver.cluster import GPU_MILLI
 from solver.explain.explanation import CoreRule
 from solver.explain.question import Case
+from solver.fair_share import held_by_queue
 from solver.fit import refusals
 from solver.metrics import shape_label
+from solver.queues import subtree
 from solver.result_text import amount_text, counted
 from solver.state import empty_state, initial_states
 from solver.workload import RESOURCES, Shape
@@ -86,13 +88,30 @@ def _detail(case: Case, rule: str) -> str:
             partners = [other.name for other in question.jobs if other.name != job.name]
             return f"starts only together with {', '.join(partners)}"
         case _:
-            limits = [
-                f"{queue.name} {amount_text(r, queue.limit[r])}"
-                for queue in question.queues
-                for r in RESOURCES
-                if r in queue.limit
-            ]
-            return f"limits of queues: {', '.join(limits)}"
+            return f"limits of queues: {', '.join(_limits(case))}"
+
+
+def _limits(case: Case) -> list[str]:
+    """Limits of its queue and those above it: those that the job would go beyond, or else all."""
+    question, job = case.question, case.part
+    used = held_by_queue(question, question.running)
+    beyond: list[str] = []
+    others: list[str] = []
+    for queue in question.queues:
+        members = subtree(question.queues, queue.name)
+        if job.queue not in members:
+            continue
+        for resource in RESOURCES:
+            if resource not in queue.limit:
+                continue
+            wanted = sum(
+                (role.min_replicas if job.gang else 1) * question.amount(role.shape, resource)
+                for role in job.roles
+            )
+            held = sum(used[name][resource] for name in members)
+            said = f"{queue.name} {amount_text(resource, queue.limit[resource])}"
+            (beyond if wanted and held + wanted > queue.limit[resource] else others).append(said)
+    return beyond or others
 
 
 def _each(shapes: list[Shape], part: str) -> str:

@@ -50,3 +50,31 @@ def test_only_pending_jobs_can_be_asked_for(spec, job, said):
 
     assert done.code == 2
     assert said in done.err
+
+
+@pytest.mark.parametrize(
+    ("word", "said"),
+    [
+        ("tune", 'no job "tune" waits. Did you mean "lab/tune"?'),
+        ("lab/tune-0", 'no job "lab/tune-0" waits. Did you mean "lab/tune"?'),
+        ("tune-worker-0", 'no job "tune-worker-0" waits. Did you mean "lab/tune"?'),
+        ("502", 'no job "502" waits. Did you mean "502-big"?'),
+        ("chat-7d9f", 'no job "chat-7d9f" waits. "serve/chat-7d9f" runs already'),
+        ("serve/chat-7d9f-x1z", '"serve/chat-7d9f" runs already'),
+        ("5", 'no job "5" waits. Known jobs: 502-big, lab/tune'),
+    ],
+)
+def test_names_as_kubectl_and_squeue_show_them_lead_to_the_job(tmp_path, word, said):
+    spec = tmp_path / "c.yaml"
+    spec.write_text(
+        """
+        cluster: {name: c, nodes: [{name: n1, gpus: 2}]}
+        running: [{job: serve/chat-7d9f, replicas: [{node: n1, gpus: [0]}]}]
+        jobs: [{name: lab/tune, gpus: 2}, {name: 502-big, gpus: 1}]
+        """
+    )
+
+    done = unstrand("explain", spec, word)
+
+    assert done.code == 2
+    assert said in done.err

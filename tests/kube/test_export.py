@@ -333,6 +333,46 @@ def test_evictions_come_first_and_nothing_else_takes_the_room(tmp_path):
     assert body["deleteOptions"]["preconditions"]["uid"] == "uid-of-low-0"
 
 
+def test_who_is_waited_for_is_the_pod_of_the_node_and_not_the_next_one_of_its_name():
+    told = Read(snapshot(crowded()))
+
+    found = plan_steps(evicting(), told.imported)
+
+    waits = [command(step, "") for step in found.steps if step.action == "wait"]
+    assert waits[1] == [
+        *("kubectl", "wait", "--namespace", "team", "--for=delete", "pod"),
+        *("--field-selector=metadata.name=low-1,spec.nodeName=n1", "--timeout=10m"),
+    ]
+
+
+@pytest.mark.parametrize("mark", ["queue-name", "managed", None])
+def test_what_kueue_has_admitted_comes_back_and_that_is_said(mark):
+    objects = crowded()
+    for entry in objects[1:3]:
+        entry["metadata"]["labels"] = {f"kueue.x-k8s.io/{mark}": "x"} if mark else {"app": "x"}
+    told = Read(snapshot(objects))
+
+    found = plan_steps(evicting(), told.imported)
+
+    assert [remark for remark in found.remarks if "spec.active: false" in remark] == (
+        [
+            "team/low is admitted by Kueue: what is made anew of its pods may take the room back, "
+            "and its quota stays used. Set spec.active: false on its Workload for as long as it "
+            "must stay away"
+        ]
+        if mark
+        else []
+    )
+
+
+def test_a_plan_without_a_step_says_so():
+    told = Read(snapshot([node("n1", 1), pod("p", 2)]))
+
+    found = plan_steps(Plan(), told.imported)
+
+    assert found.remarks == ["there is nothing to send: no step follows from the plan"]
+
+
 def test_what_is_made_anew_of_an_evicted_pod_does_not_take_the_room_of_the_plan(tmp_path):
     objects = [
         node("n1", 8),
@@ -629,6 +669,19 @@ def test_pods_with_mig_instances_go_there_and_back(tmp_path):
     assert [place.job for place in plan.placements] == ["team/wants", "team/whole"]
 
 
+def test_that_instances_are_where_the_import_assumed_them_is_said(tmp_path):
+    labels = {"nvidia.com/gpu.product": "NVIDIA-A100-SXM4-80GB", "nvidia.com/gpu.count": "2"}
+    objects = [node("n1", 1, labels=labels, more={"nvidia.com/mig-3g.40gb": "2"})]
+    (tmp_path / "objects.json").write_bytes(listed(objects))
+    unstrand("import", "kubernetes", tmp_path / "objects.json", "--save", tmp_path / "c.yaml")
+    unstrand("solve", tmp_path / "c.yaml", "--save", tmp_path / "plan.json")
+
+    done = unstrand("export", tmp_path / "plan.json", "--to", "mig-parted")
+
+    assert done.code == 0
+    assert "compare with nvidia-smi -L on the node before you label it" in done.err
+
+
 def test_shares_become_a_time_slicing_configuration(tmp_path):
     jobs = "jobs: [{name: j, gpus: 0.25}, {name: k, gpus: 0.5}]\n"
     spec = "cluster: {nodes: [{name: n, gpus: 1}]}\n" + jobs
@@ -642,6 +695,7 @@ def test_shares_become_a_time_slicing_configuration(tmp_path):
     config = yaml.safe_load((tmp_path / "o" / "device-plugin.yaml").read_text())["data"]
     slicing = yaml.safe_load(config["shared-by-4"])["sharing"]["timeSlicing"]
     assert slicing["resources"] == [{"name": GPU, "replicas": 4}]
+    assert yaml.safe_load(config["default"]) == {"version": "v1"}, "for nodes without a label"
     assert "shares of 0.25, 0.5" in done.err
 
 
@@ -649,15 +703,18 @@ def test_levels_become_a_topology_with_labels_where_nodes_have_none(tmp_path):
     spec = """
     cluster:
       levels: [block, rack]
-      nodes: [{name: n, gpus: 1, location: {block: b, rack: r}}]
+      nodes: [{name: n, gpus: 1, location: {block: b, rack: r}}, {name: m, location: {block: b}}]
     jobs: [{name: j, gpus: 1}]
     """
     (tmp_path / "c.yaml").write_text(spec)
     unstrand("solve", tmp_path / "c.yaml", "--save", tmp_path / "plan.json")
     words = ["--to", "kueue-topology", "--level", "block=dc/block", "--save", tmp_path / "o"]
 
-    assert unstrand("export", tmp_path / "plan.json", *words).code == 0
+    done = unstrand("export", tmp_path / "plan.json", *words)
 
+    assert done.code == 0
+    assert "note: labels of our own for rack: --objects or --level NAME=LABEL" in done.err
+    assert "note: nodes without all levels, which Kueue leaves out: 1 (m)" in done.err
     levels = yaml.safe_load((tmp_path / "o" / "topology.yaml").read_text())["spec"]["levels"]
     assert [level["nodeLabel"] for level in levels] == [
         "dc/block",

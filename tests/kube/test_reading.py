@@ -102,7 +102,7 @@ def test_lines_of_items_are_told():
         ('{"kind": "List"}'.encode("utf-16"), "UTF-16"),
         ("x: !!python/object:os.system {}", "tag"),
         ("kind: A\n---\nkind: A\nkind: B\n", "f:4"),
-        ("just words", "a mapping"),
+        ("just words", "text, but no object"),
     ],
 )
 def test_damage_is_told_with_its_place(text, said):
@@ -161,3 +161,11 @@ def test_whatever_the_pieces_the_objects_are_the_same(items, size):
 def test_an_empty_document_is_told_how_objects_begin():
     with pytest.raises(SpecErrors, match="An object begins with apiVersion"):
         list(read_objects(io.BytesIO(b"null\n"), "f"))
+
+
+@pytest.mark.parametrize(
+    "text", ["NAME   STATUS\ngpu-a  Ready\n", "node/gpu-a\nnode/gpu-b\n", "No resources found\n"]
+)
+def test_what_kubectl_prints_for_people_is_told_how_objects_begin(text):
+    with pytest.raises(SpecErrors, match=r"text, but no object of Kubernetes\. .* or -o json"):
+        objects(text)

@@ -119,6 +119,7 @@ def test_kueue_with_topology_aware_scheduling():
     assert queues["team-a-cq"].limit["gpu_milli"] == 24_000
     assert queues["team-a-cq"].parent == "org"
     assert told.running("team-a/running").queue == "team-a-cq"
+    assert told.imported.admitted == {"team-a/running"}
     assert told.spec.jobs[0].node_selector == {"pool": "h100"}, "the labels of its queue's flavor"
 
 

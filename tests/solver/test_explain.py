@@ -66,6 +66,22 @@ def test_a_queue_limit_behind_the_rule_that_is_named_is_told_too():
     assert told.notes == ("on the empty cluster it would wait too, for limits of queues: q 4 GPUs",)
 
 
+def test_only_limits_that_the_job_would_go_beyond_are_told():
+    problem = compiled("""
+        cluster: {nodes: [{name: n, gpus: 8, cpu: 64, memory: 512Gi}]}
+        queues:
+          - {name: other, limit: {gpus: 2}}
+          - {name: org, limit: {gpus: 4, cpu: 64}}
+          - {name: q, parent: org, limit: {gpus: 8, cpu: 32, memory: 256Gi}}
+        jobs: [{name: big, queue: q, gpus: 8, cpu: 8, memory: 64Gi}]
+    """).problem
+
+    told = explain(problem, solve(problem, OPTIONS).plan, "big", OPTIONS)
+
+    (limit,) = (rule.detail for rule in told.core if rule.rule == "queue-limit")
+    assert limit == "limits of queues: org 4 GPUs"
+
+
 def test_who_makes_way_for_a_job_that_starts_is_told_with_its_price():
     story = Scenario().node("n", gpus=8).running("web", [("n", [0, 1]), ("n", [2, 3])])
     story.running("elsewhere", "n", [4, 5], priority=9).job("urgent", gpus=4, priority=5)

@@ -118,6 +118,19 @@ def test_a_file_that_is_no_spec_says_why(tmp_path, content, message):
     assert refusal(path) == f"{path}:{message}"
 
 
+def test_objects_of_kubernetes_are_no_spec_and_the_way_to_one_is_said(tmp_path):
+    path = tmp_path / "dump.json"
+    path.write_text('{"apiVersion": "v1", "kind": "List", "items": []}')
+
+    with pytest.raises(SpecErrors) as caught:
+        load_spec(path)
+
+    assert str(caught.value.faults[0]) == (
+        f'{path}:1:1: the key "cluster" is missing. '
+        "These are objects of Kubernetes: make a spec of them with import kubernetes"
+    )
+
+
 def test_a_byte_order_mark_does_not_matter(tmp_path):
     path = tmp_path / "f.yaml"
     path.write_bytes(b"\xef\xbb\xbf" + CLUSTER.encode())

@@ -382,6 +382,8 @@ def test_jobs_that_slurm_would_not_start_whatever_is_free_are_left_out(reason, s
     [
         ({"state_reason": "ReqNodeNotAvail, UnavailableNodes:n9"}, "ReqNodeNotAvail"),
         ({"required_switches": 1}, "how many switches"),
+        ({"minimum_switches": 1}, "how many switches"),
+        ({"resv_name": "course"}, "reservation"),
         ({"contiguous": True}, "nodes next to each other"),
         ({"tres_per_socket": "gres/gpu:2"}, "GPUs by socket"),
         ({"array_max_tasks": 2, "array_task_string": "1-4"}, "at once (%)"),

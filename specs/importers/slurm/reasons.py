@@ -34,6 +34,7 @@ REASONS = (
 """How a reason begins, and what it says of the job."""
 WISHES = (
     ("licenses", "licenses"),
+    ("resv_name", "reservation"),
     ("reservation", "reservation"),
     ("tres_per_socket", "GPUs by socket"),
     ("burst_buffer", "burst buffers"),
@@ -60,7 +61,8 @@ def unsaid(entry: Fields) -> Iterator[str]:
     for key, word in WISHES:
         if entry.text(key):
             yield word
-    if number_of(entry, "required_switches"):
+    # Until Slurm 24.05 it had another name.
+    if number_of(entry, "required_switches") or number_of(entry, "minimum_switches"):
         yield "how many switches are between its nodes"
     if number_of(entry, "core_spec") and entry.data.get("core_spec") != 0xFFFE:
         yield "cores kept for the system"
