@@ -13,14 +13,24 @@ from solver.workload import RESOURCES, Job, Queue
 
 
 def queue_limit(desk: Desk, job: Job) -> Verdict | None:
-    """The job has room, but it would take its queue, or one above it, beyond the limit."""
-    queues = _with_ancestors(desk.problem, job.queue)
-    if not any(queue.limit for queue in queues):
-        return None
-    if not desk.room(desk.after, job).fits:
+    """The job would take its queue, or one above it, beyond the limit.
+
+    Either all by itself, whatever room there is, or with what the queue holds where there is room.
+    """
+    queues = [queue for queue in _with_ancestors(desk.problem, job.queue) if queue.limit]
+    need = {resource: desk.need(job, resource) for resource in RESOURCES}
+    for queue in queues:
+        for resource, limit in queue.limit.items():
+            if need[resource] > limit:
+                most, wanted = (amount_text(resource, n) for n in (limit, need[resource]))
+                return Verdict(
+                    "queue-limit",
+                    f"queue {queue.name} is limited to {most}; the job alone wants {wanted}",
+                    {"limit": limit, "wanted": need[resource]},
+                )
+    if not queues or not desk.room(desk.after, job).fits:
         return None
     used = metrics.usage(desk.problem, desk.plan)
-    need = {r: desk.need(job, r) for r in RESOURCES}
     for queue in queues:
         members = subtree(desk.problem.queues, queue.name)
         for resource, limit in queue.limit.items():
