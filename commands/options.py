@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from enum import StrEnum
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -77,5 +78,13 @@ BudgetOption = Annotated[
         metavar="GPU_S",
         min=0,
         help="With --defrag: most GPU-seconds that moves and evictions may cost together.",
+    ),
+]
+PricesOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--prices",
+        metavar="FILE",
+        help="What bid-price places by, from prices --save, instead of prices of its own.",
     ),
 ]

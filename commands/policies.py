@@ -11,7 +11,10 @@ from typing import TYPE_CHECKING
 import typer
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from commands.inputs import Question
+    from solver.prices.saved import SavedPrices
     from solver.result import SolveResult
     from solver.solution import Plan
 
@@ -49,12 +52,38 @@ def check_policies(names: Iterable[str], option: str) -> None:
             raise typer.BadParameter(text, param_hint=option) from error
 
 
-def answer(question: Question, policy: str, start: Plan | None = None) -> SolveResult:
+def read_prices(path: Path | None, names: Iterable[str]) -> SavedPrices | None:
+    """The prices of a file; None where none is named.
+
+    Raises
+    ------
+    specs.errors.SpecErrors
+        The file has no prices.
+    typer.BadParameter
+        None of the policies places by prices.
+    """
+    from solver.greedy.bid_price import BID_PRICES
+    from specs.prices import load_prices
+
+    if path is None:
+        return None
+    if not any(name.rpartition("+")[2] in BID_PRICES for name in names):
+        text = f"none of these policies places by prices; {BID_PRICES[0]} does"
+        raise typer.BadParameter(text, param_hint="--prices")
+    return load_prices(path)
+
+
+def answer(
+    question: Question,
+    policy: str,
+    start: Plan | None = None,
+    prices: SavedPrices | None = None,
+) -> SolveResult:
     """What a policy makes of the question, with progress on standard error."""
     from report.progress import ProgressLine
     from solver.api import solve
 
     with ProgressLine(sys.stderr) as progress:
-        result = solve(question.problem, question.options, policy, progress, start)
+        result = solve(question.problem, question.options, policy, progress, start, prices)
     notes = dict.fromkeys((*question.notes, *result.notes))
     return replace(result, notes=tuple(notes))

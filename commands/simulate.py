@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from commands.options import MaxSizeOption, OutputFormat, OutputOption
+from commands.options import MaxSizeOption, OutputFormat, OutputOption, PricesOption
 
 
 def simulate(
@@ -106,6 +106,7 @@ def simulate(
             help="Least time between rounds of cp-sat (default: none).",
         ),
     ] = None,
+    prices: PricesOption = None,
     max_size: MaxSizeOption = None,
 ) -> None:
     """Replay a workload under several policies and compare: waits, utilization, stranded GPUs.
@@ -132,6 +133,7 @@ def simulate(
         workers=workers,
         penalty=penalty,
         round_=round_,
+        prices=prices,
         max_size=max_size,
     )
     question = read_question(asked, save, plotted=plot is not None)

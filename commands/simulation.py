@@ -64,6 +64,7 @@ class Asked:
     workers: int | None = None
     penalty: float = 0.0
     round_: str | None = None
+    prices: Path | None = None
     max_size: str | None = None
 
 
@@ -117,7 +118,10 @@ def read_question(asked: Asked, save: Path | None, *, plotted: bool) -> SweepQue
     first = sources[0].scenario(seeds[0])
     keep = frozenset(cell for cell in cells if cell.seed == seeds[0] and cell.source == sources[0])
     sweep = Sweep(
-        cells=cells, options=_options(asked), folder=save, keep=keep if plotted else frozenset()
+        cells=cells,
+        options=_options(asked, names),
+        folder=save,
+        keep=keep if plotted else frozenset(),
     )
     gpus = (first.problem.capacity["gpu_milli"] or 0) // 1000
     jobs = plural(len(first.arrivals), "job")
@@ -307,8 +311,9 @@ def _engine(asked: Asked) -> tuple[str, int]:
     return asked.engine, asked.workers or cpu_count() or 1
 
 
-def _options(asked: Asked) -> SimulationOptions:
+def _options(asked: Asked, names: Sequence[str]) -> SimulationOptions:
     from commands.inputs import duration_s
+    from commands.policies import read_prices
     from simulator.policies import SimulationOptions
     from simulator.schedulers.rolling import Rolling
 
@@ -320,7 +325,9 @@ def _options(asked: Asked) -> SimulationOptions:
     rolling = Rolling()
     if asked.round_ is not None:
         rolling = Rolling(every_ms=round(duration_s(asked.round_, "--round") * 1000))
-    return SimulationOptions(penalty=asked.penalty, rolling=rolling)
+    return SimulationOptions(
+        penalty=asked.penalty, rolling=rolling, prices=read_prices(asked.prices, names)
+    )
 
 
 def run_sweep(

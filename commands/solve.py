@@ -16,6 +16,7 @@ from commands.options import (
     ModelOption,
     OutputFormat,
     OutputOption,
+    PricesOption,
     SeedOption,
     SpecArgument,
     TimeLimitOption,
@@ -47,6 +48,7 @@ def solve(
             "--from", metavar="PLAN", help="Begin with a saved plan; what still stands is kept."
         ),
     ] = None,
+    prices: PricesOption = None,
     defrag: DefragOption = False,
     target: ForOption = None,
     budget: BudgetOption = None,
@@ -61,7 +63,7 @@ def solve(
     from commands.errors import MustJobError
     from commands.inputs import read_question
     from commands.output import check_target, emit, write_file
-    from commands.policies import CP_SAT, answer, check_policies
+    from commands.policies import CP_SAT, answer, check_policies, read_prices
     from report.json_report import plan_report, solve_report, to_json
     from report.plan_view import solve_view
     from solver.carry_over import carried_over
@@ -77,6 +79,7 @@ def solve(
         text = f"{CP_SAT} can begin with a plan; {policy} always begins anew"
         raise typer.BadParameter(text, param_hint="--from")
     check_options(defrag, target, budget, policy=policy, model=model, start=start)
+    book = read_prices(prices, [policy])
     question = read_question(
         spec, max_size=max_size, time_limit=time_limit, workers=workers, seed=seed, model=model
     )
@@ -90,7 +93,7 @@ def solve(
         kept, planned = len(begin.by_job), len(former.by_job)
         note = f"{kept} of {planned} jobs of {start.name} stand as they were planned"
         question = replace(question, notes=(*question.notes, note))
-    result = answer(question, policy, begin)
+    result = answer(question, policy, begin, book)
     if save is not None:
         write_file(save, to_json(plan_report(result, question.text)))
     emit(output, solve_report(result), solve_view(question.problem, result))

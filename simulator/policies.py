@@ -27,6 +27,7 @@ from solver.greedy import PLACEMENTS, UnknownPolicyError
 from solver.greedy.bid_price import BID_PRICES, bid_price_policy
 from solver.greedy.fgd import FragmentationGradient
 from solver.greedy.scoring import PlacementPolicy
+from solver.prices.saved import SavedPrices
 
 CP_SAT = "cp-sat"
 DEFAULT_ORDER = "fifo-skip"
@@ -45,11 +46,14 @@ class SimulationOptions:
         How long a deadlock of `per-pod` lasts before it is broken.
     rolling
         How ``cp-sat`` is asked.
+    prices
+        What ``bid-price`` places by instead of prices of its own.
     """
 
     penalty: float = 0.0
     deadlock_timeout_ms: int = TIMEOUT_MS
     rolling: Rolling = field(default_factory=Rolling)
+    prices: SavedPrices | None = None
 
 
 SchedulerFactory = Callable[[Cluster, SimulationOptions], Scheduler]
@@ -95,7 +99,8 @@ class SimulationPolicy:
 
     def cluster(self, scenario: Scenario, seed: int, options: SimulationOptions) -> Cluster:
         """The scenario's machines under this policy's placement."""
-        return Cluster(scenario, placement_of(scenario, self.placement, seed), options.penalty)
+        placement = placement_of(scenario, self.placement, seed, options.prices)
+        return Cluster(scenario, placement, options.penalty)
 
     def scheduler(self, cluster: Cluster, options: SimulationOptions) -> Scheduler:
         """Who decides on a cluster."""
@@ -113,12 +118,14 @@ class SimulationPolicy:
         return PlacingScheduler(scheduler, options.rolling)
 
 
-def placement_of(scenario: Scenario, name: str, seed: int) -> PlacementPolicy:
+def placement_of(
+    scenario: Scenario, name: str, seed: int, prices: SavedPrices | None = None
+) -> PlacementPolicy:
     """Where replicas go; under ``cp-sat``, those that it has no answer for."""
     if name == "fgd":
         return FragmentationGradient(scenario.workload)
     if name in BID_PRICES:
-        return bid_price_policy(scenario.problem, scenario.offered, scenario.workload, name)
+        return bid_price_policy(scenario.problem, scenario.offered, scenario.workload, name, prices)
     return PLACEMENTS[DEFAULT_PLACEMENT if name == CP_SAT else name](scenario.problem, seed)
 
 

@@ -15,6 +15,7 @@ from solver.options import ModelChoice, SolveOptions
 from solver.preemption.candidates import candidates
 from solver.preemption.lift import Lift, lift
 from solver.preemption.one_by_one import make_way
+from solver.prices.saved import SavedPrices
 from solver.problem import Problem
 from solver.progress import Progress, ProgressListener
 from solver.reasons import pending
@@ -57,6 +58,7 @@ def solve(
     policy: str = CP_SAT,
     progress: ProgressListener | None = None,
     start: Plan | None = None,
+    prices: SavedPrices | None = None,
 ) -> SolveResult:
     """Place the pending jobs of a problem.
 
@@ -69,6 +71,8 @@ def solve(
     start
         A valid plan to begin with, such as what `solver.carry_over.carried_over` leaves of the
         last one; only ``cp-sat`` looks at it.
+    prices
+        What ``bid-price`` places by instead of prices of its own.
 
     Returns
     -------
@@ -89,7 +93,7 @@ def solve(
     if policy == CP_SAT:
         found = _search(problem, ruler, options, began, progress, start or Plan())
     else:
-        plan = greedy.place(problem, policy, options.seed)
+        plan = greedy.place(problem, policy, options.seed, prices)
         bounds = _limits(problem, ruler, plan)
         solve_s = time.monotonic() - began
         improved = Improved(plan=plan, bounds=bounds, build_s=0.0, solve_s=solve_s, notes=())

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated
 
@@ -11,6 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from solver.cluster import GPU_MILLI
 from solver.solution import Eviction, Move, PlacedInstance, Placement, Plan
 from specs.errors import SpecErrors, SpecFault
+from specs.saved import read_json, refused
 from topology.mig.layouts import Instance
 
 if TYPE_CHECKING:
@@ -105,18 +105,7 @@ def load_saved(path: Path) -> SavedPlan:
     OSError
         It cannot be read.
     """
-    if path.stat().st_size > MAX_PLAN_BYTES:
-        raise _refused(path, f"larger than {MAX_PLAN_BYTES >> 20} MiB")
-    try:
-        document = json.loads(path.read_bytes())
-    except (ValueError, RecursionError) as error:
-        if isinstance(error, json.JSONDecodeError):
-            fault = SpecFault(
-                file=str(path), line=error.lineno, column=error.colno,
-                rule=f"no JSON: {error.msg}", hint=HINT,
-            )  # fmt: skip
-            raise SpecErrors([fault]) from error
-        raise _refused(path, "no JSON text") from error
+    document = read_json(path, MAX_PLAN_BYTES, HINT)
     try:
         plan = _PlanFile.model_validate(document)
     except ValidationError as error:
@@ -130,7 +119,7 @@ def load_saved(path: Path) -> SavedPlan:
             for problem in error.errors(include_url=False)[:10]
         ) from error
     if plan.schema_ != PLAN_SCHEMA:
-        raise _refused(path, f'a plan has the schema "{PLAN_SCHEMA}"')
+        raise refused(path, f'a plan has the schema "{PLAN_SCHEMA}"', HINT)
     return SavedPlan(_plan(plan), plan.spec)
 
 
@@ -158,7 +147,3 @@ def _plan(file: _PlanFile) -> Plan:
             for m in file.moves
         ],
     )
-
-
-def _refused(path: Path, rule: str) -> SpecErrors:
-    return SpecErrors([SpecFault(file=str(path), rule=rule, hint=HINT)])

@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from types import MappingProxyType
 
 from solver.fragmentation import TargetWorkload
@@ -31,6 +32,7 @@ from solver.greedy.random_fit import RandomFit
 from solver.greedy.scoring import Scale
 from solver.greedy.topology_aware import TopologyAware
 from solver.greedy.worst_fit import WorstFit
+from solver.prices.saved import SavedPrices
 from solver.problem import Problem
 from solver.solution import Plan
 
@@ -45,10 +47,10 @@ __all__ = [
 ]
 
 
-def _at_bid_prices(name: str) -> PlacementFactory:
-    """Priced from the reference of the problem."""
+def _at_bid_prices(name: str, saved: SavedPrices | None = None) -> PlacementFactory:
+    """At saved prices, or priced from the reference of the problem."""
     return lambda problem, _: bid_price_policy(
-        problem, problem.reference, TargetWorkload(problem.reference), name
+        problem, problem.reference, TargetWorkload(problem.reference), name, saved
     )
 
 
@@ -129,17 +131,23 @@ def parse_policy(name: str) -> Policy:
     return Policy(name=name, order=ORDERS[order], placement=PLACEMENTS[placement])
 
 
-def place(problem: Problem, name: str, seed: int = 1) -> Plan:
+def place(problem: Problem, name: str, seed: int = 1, prices: SavedPrices | None = None) -> Plan:
     """The plan of a greedy policy.
 
     Parameters
     ----------
     seed
         For policies that draw; the others do not look at it.
+    prices
+        What ``bid-price`` places by instead of prices of its own; the others do not look at it.
 
     Raises
     ------
     UnknownPolicyError
         There is no such policy.
     """
-    return parse_policy(name).place(problem, seed)
+    policy = parse_policy(name)
+    placement = name.rpartition("+")[2]
+    if prices is not None and placement in BID_PRICES:
+        policy = replace(policy, placement=_at_bid_prices(placement, prices))
+    return policy.place(problem, seed)

@@ -16,6 +16,7 @@ from solver.fit import feasible_gpus, pick_gpus, share_milli_on
 from solver.fragmentation import TargetWorkload
 from solver.greedy.scoring import PlacementPolicy, Scale, Score, ratio
 from solver.prices.book import PriceBook, price_book
+from solver.prices.saved import SavedPrices, book_of
 from solver.problem import Problem
 from solver.state import NodeState
 from solver.workload import Shape
@@ -91,8 +92,15 @@ BID_PRICES = ("bid-price", "bid-price-cheap")
 
 
 def bid_price_policy(
-    problem: Problem, demand: Sequence[tuple[Shape, int]], workload: TargetWorkload, name: str
+    problem: Problem,
+    demand: Sequence[tuple[Shape, int]],
+    workload: TargetWorkload,
+    name: str,
+    saved: SavedPrices | None = None,
 ) -> BidPrice:
-    """The policy of that name, priced from a demand on the nodes of a problem."""
-    book = price_book(problem.nodes, demand, cheap=name == BID_PRICES[1])
+    """The policy of that name, at saved prices or priced from a demand on a problem's nodes."""
+    if saved is not None:
+        book = book_of(saved, problem.nodes)
+    else:
+        book = price_book(problem.nodes, demand, cheap=name == BID_PRICES[1])
     return BidPrice(book, workload, Scale.of(problem))

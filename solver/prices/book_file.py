@@ -20,6 +20,7 @@ def book_document(book: PriceBook) -> dict[str, Any]:
     market = book.market
     return {
         "schema": SCHEMA,
+        "few": book.cheap,
         "critical_cpu_factor": book.critical,
         "cpu_factors": [future.cpu_factor for future in book.futures],
         "node_types": [_node_type(kind) for kind in market.types],
@@ -54,7 +55,13 @@ def _shape(shape: Shape) -> dict[str, Any]:
         "gpus": shape.gpus,
         "share_milli": shape.share_milli,
         "share_memory_mib": shape.share_memory_mib,
+        "compute_milli": shape.compute_milli,
+        "share_group": shape.share_group,
         "cpu_milli": shape.cpu_milli,
         "gpu_models": list(shape.gpu_models),
         "node_selector": dict(shape.node_selector),
+        "tolerations": [
+            {"key": t.key, "operator": t.operator, "value": t.value, "effect": t.effect}
+            for t in shape.tolerations
+        ],
     }
