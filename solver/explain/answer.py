@@ -84,7 +84,8 @@ def explain(
 
 def _in_order(case: Case) -> Problem:
     """The empty cluster with all its nodes ready, uncordoned and healthy."""
-    return without(case.question, case.job.name, ["held", "not-ready", "cordoned", "unhealthy"])
+    rules = ["held", "not-ready", "cordoned", "unhealthy"]
+    return without(case.question, case.job.name, rules, case.problem.nodes)
 
 
 def _starts_after_all(case: Case, places: Plan, waiting: Pending) -> Explanation:

@@ -74,7 +74,8 @@ def core_of(case: Case) -> Core:
 def _excluded(case: Case, every: list[str], rules: list[str]) -> bool:
     """Whether the job cannot start with only these rules."""
     lifted_rules = [rule for rule in every if rule not in rules]
-    return places_for(without(case.question, case.job.name, lifted_rules)) is None
+    rest = without(case.question, case.job.name, lifted_rules, case.problem.nodes)
+    return places_for(rest) is None
 
 
 # The model with assumptions

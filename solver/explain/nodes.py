@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from solver.cluster import GPU_MILLI, Node
 from solver.explain.explanation import NodeGroup, NodeReason
@@ -26,16 +26,28 @@ def node_reasons(case: Case) -> tuple[NodeReason, ...]:
     for job in question.running:
         for name in dict.fromkeys(replica.node for replica in job.replicas):
             holders.setdefault(name, []).append(job.name)
+    before = case.problem.node_by_name
     return tuple(
-        _reason(node, role, states[node.name], tuple(holders.get(node.name, ())))
+        _reason(
+            node,
+            refusals(before.get(node.name, node), role.shape),  # a GPU that the plan cuts is held
+            role,
+            states[node.name],
+            tuple(holders.get(node.name, ())),
+        )
         for node in question.nodes
     )
 
 
-def _reason(node: Node, role: Role, state: NodeState, holders: tuple[str, ...]) -> NodeReason:
+def _reason(
+    node: Node,
+    refused: Sequence[str],
+    role: Role,
+    state: NodeState,
+    holders: tuple[str, ...],
+) -> NodeReason:
     shape = role.shape
     free, needs = state.free_milli / GPU_MILLI, _gpus(shape)
-    refused = refusals(node, shape)
     room = 0 if refused else fit(node, shape, state)
     reason, said = (refused[0], _why(node, shape, refused[0])) if refused else ("", "")
     if room:
@@ -104,7 +116,8 @@ def grouped(case: Case, reasons: Iterable[NodeReason]) -> tuple[NodeGroup, ...]:
 def _group(case: Case, reason: str, said: str, members: list[NodeReason]) -> NodeGroup:
     low, high = min(m.free for m in members), max(m.free for m in members)
     span = f"{low:g}" if low == high else f"{low:g}-{high:g}"
-    unit = {"cpu-short": "CPU", "mem-short": "GiB"}.get(reason, "GPUs")
+    gpus = "GPU" if low == high == 1 else "GPUs"
+    unit = {"cpu-short": "CPU", "mem-short": "GiB"}.get(reason, gpus)
     text = said or f"{span} {unit} free, {members[0].needs:g} wanted"
     if reason in ("no-nvlink-set", "model-mismatch", "gpu-fragmented") and not said:
         words = {
@@ -112,7 +125,7 @@ def _group(case: Case, reason: str, said: str, members: list[NodeReason]) -> Nod
             "model-mismatch": "of another model",
             "gpu-fragmented": "in parts of GPUs",
         }
-        text = f"{span} GPUs free, {words[reason]}"
+        text = f"{span} {gpus} free, {words[reason]}"
     facts: dict[str, object] = {
         "needs": _number(members[0].needs),
         "free_min": _number(low),

@@ -12,13 +12,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from solver.aftermath import settled
-from solver.cluster import MigInstance, Node
+from solver.cluster import Node
 from solver.cpsat.extract import extract_plan
 from solver.cpsat.model import PlacementModel
 from solver.linear import total
 from solver.problem import Problem, RoleKey
 from solver.reasons import rank, waiting_part
 from solver.search import decide
+from solver.slices import with_instances
 from solver.solution import Placement, Plan
 from solver.tiers import Ruler
 from solver.workload import Job, Preemption, Role, RunningJob, RunningReplica
@@ -176,12 +177,9 @@ def focused(problem: Problem, plan: Plan, job: Job) -> Problem:
 
 def _cut(node: Node, starts: Plan) -> Node:
     """The node with the MIG instances that the plan makes on it, in use."""
-    made = [
-        MigInstance(gpu=placed.gpu, instance=placed.instance, used_by=p.job)
-        for p in starts.by_node.get(node.name, ())
-        for placed in p.instances
-    ]
-    return replace(node, instances=(*node.instances, *made)) if made else node
+    for place in starts.by_node.get(node.name, ()):
+        node = with_instances(node, place.instances, place.job)
+    return node
 
 
 def _as_running(problem: Problem, job: Job, places: tuple[Placement, ...]) -> RunningJob:

@@ -8,7 +8,7 @@ them.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 
 from solver.cluster import Node
@@ -21,9 +21,20 @@ from solver.workload import Job, LinkRule
 Change = Callable[[Problem], Problem]
 
 
-def without(question: Problem, name: str, rules: Iterable[str]) -> Problem:
-    """The question about a job with these rules lifted."""
-    for rule in rules:
+def without(
+    question: Problem, name: str, rules: Iterable[str], empty: Sequence[Node] | None = None
+) -> Problem:
+    """The question about a job with these rules lifted.
+
+    Parameters
+    ----------
+    empty
+        The nodes before the plan cut any GPU of them, for those to whom nothing is held.
+    """
+    lifted_rules = list(rules)
+    if "held" in lifted_rules and empty is not None:
+        question = replace(question, nodes=tuple(empty))
+    for rule in lifted_rules:
         question = _alone(question, name) if rule == "start-group" else RULES[rule](question)
     return question
 

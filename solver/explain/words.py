@@ -32,7 +32,7 @@ def _wants(case: Case) -> str:
 
 
 def _capacity(case: Case) -> str:
-    nodes = case.question.nodes
+    nodes = case.problem.nodes
     gpus = [empty_state(node).free_milli // GPU_MILLI for node in nodes]
     where = f"{counted(len(nodes), 'node')}, at most {max(gpus, default=0)} on one"
     return f"{counted(sum(gpus), 'GPU')} on {where}"

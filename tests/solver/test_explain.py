@@ -208,6 +208,27 @@ def test_answers_do_not_depend_on_the_order_of_nodes():
     ]
 
 
+def test_a_gpu_that_the_plan_cuts_is_held_and_no_whole_one():
+    spec = compiled(
+        """
+        cluster: {nodes: [{name: n1, gpu_model: A100-40GB, gpus: 2}]}
+        jobs:
+          - {name: slice, mig: {1g.5gb: 1}, priority: 9}
+          - {name: whole, gpus: 2}
+        """
+    )
+    problem = spec.problem
+
+    told = explain(problem, solve(problem, OPTIONS).plan, "whole", OPTIONS)
+
+    assert told.verdict == "waits"
+    assert rules(told) == {"job", "held"}
+    assert [(group.reason, group.text) for group in told.nodes] == [
+        ("gpu-short", "1 GPU free, 2 wanted")
+    ]
+    assert told.nodes[0].facts["held_by"] == ["slice"]
+
+
 def test_slices_that_the_plan_makes_for_others_are_not_free():
     spec = compiled(
         """
