@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from itertools import groupby
 from typing import TYPE_CHECKING
 
@@ -31,7 +32,13 @@ UNITS = {
 }
 """Units that people read in other words: unit of the result -> (word, how many make one)."""
 
-STEPS_OF_UNIT = {"gpu_milli", "gpus", "cost", "replicas", "jobs"}
+SINGULAR = re.compile(r"^(GPU|CPU|job|slice|group|replica)s\b")
+"""What a unit is called where there is one of it: group 1."""
+
+STEPS_OF_UNIT = {
+    *("gpu_milli", "cpu_milli", "memory_mib"),
+    *("gpus", "cost", "replicas", "jobs", "mig", "slices"),
+}
 """Steps that their unit says already."""
 
 MAX_SHAPES = 6
@@ -221,12 +228,16 @@ def _tier(term: ObjectiveTerm) -> str:
 
 def _reached(term: ObjectiveTerm) -> str:
     """A step with its value; where the step is a unit itself, the value says it all."""
-    step = "" if term.step in STEPS_OF_UNIT else f"{term.step} "
-    return f"{step}{_in_words(term, term.value)}"
+    step, _, depth = term.step.partition("-below-")
+    said = "" if step in STEPS_OF_UNIT else f"{step} "
+    inner = f" of queues {plural(int(depth), 'level')} down" if depth else ""
+    return f"{said}{_in_words(term, term.value)}{inner}"
 
 
 def _in_words(term: ObjectiveTerm, value: float) -> str:
     word, scale = UNITS.get(term.unit, (term.unit, 1))
+    if value == scale:
+        word = SINGULAR.sub(r"\1", word)
     return f"{amount(value / scale, 4)} {word}".rstrip()
 
 
