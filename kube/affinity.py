@@ -112,14 +112,15 @@ class HostPort(NamedTuple):
 
 
 def read_host_ports(spec: Fields) -> Iterator[HostPort]:
-    """Ports of its node that a pod takes.
+    """Ports of its node that a pod takes, those of its sidecars included.
 
     Raises
     ------
     ObjectFault
         A field has the wrong type.
     """
-    for container in spec.maps("containers"):
+    sidecars = [c for c in spec.maps("initContainers") if c.text("restartPolicy") == "Always"]
+    for container in (*spec.maps("containers"), *sidecars):
         for entry in container.maps("ports"):
             port, address = entry.whole("hostPort", 0, 0, 65535), entry.text("hostIP")
             if port:

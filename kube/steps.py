@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 from kube.affinity import Neighbourhood
 from kube.binding import hindrance
 from kube.labels import HOSTNAME
+from kube.room import Room
 from specs.errors import SpecErrors, SpecFault
 
 if TYPE_CHECKING:
@@ -90,12 +91,15 @@ def plan_steps(plan: Plan, imported: Imported) -> Steps:
     found.steps += [_wait(pod) for pod in evicted]
     lifts: list[Step] = []
     around = _neighbourhood(plan, imported, evicted)
+    gone = {pod.full_name for pod in evicted}
+    stays = (pod for pod in imported.pods if pod.node and pod.full_name not in gone)
+    room = Room(imported.nodes, stays)
     for job, places in plan.by_job.items():
         work = imported.pending[job]
         at_by_role: dict[str, dict[int, str]] = {task.role: {} for task in work.tasks}
         for place in places:
             at_by_role[place.role][place.replica] = place.node
-        left = _left_to_scheduler(work, at_by_role, imported, around, found)
+        left = _left_to_scheduler(work, at_by_role, imported, (around, room), found)
         for task in work.tasks:
             _start(work, task, at_by_role[task.role], left, imported, found, lifts)
     found.steps += lifts
@@ -205,10 +209,11 @@ def _left_to_scheduler(
     work: Work,
     at_by_role: Mapping[str, Mapping[int, str]],
     imported: Imported,
-    around: Neighbourhood,
+    there: tuple[Neighbourhood, Room],
     found: Steps,
 ) -> set[str]:
     """Waiting pods that a binding would not start rightly; of a gang all: it starts whole."""
+    around, room = there
     bindable, left = [], []
     for task in work.tasks:
         for replica, node in sorted(at_by_role[task.role].items()):
@@ -220,7 +225,7 @@ def _left_to_scheduler(
                 why = "Kueue gives it a node of its topology when it lifts its gate"
             if not why and not pod.gates:
                 why = hindrance(pod, imported.nodes[node])
-            if why:
+            if why := why or room.let_in(pod, node):
                 left.append(pod.full_name)
                 done = "pinned" if pod.gates else "bound"
                 found.remarks.append(

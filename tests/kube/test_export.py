@@ -238,6 +238,62 @@ def test_a_port_of_the_node_is_given_to_one_pod_only(tmp_path):
     assert any("team/r has its host port 80 there" in remark for remark in found.remarks)
 
 
+def test_a_sidecar_has_its_port_of_the_node_too(tmp_path):
+    beside = pod("beside", 1)
+    sidecar = {"name": "s", "restartPolicy": "Always", "ports": [{"hostPort": 80}]}
+    beside["spec"]["initContainers"] = [sidecar]
+    first = pod("first", 1)
+    first["spec"]["initContainers"] = [{**sidecar, "restartPolicy": None}]
+    plan, told = planned([node("n1", 8), ported("r", 80, on="n1"), beside, first], tmp_path)
+
+    found = plan_steps(plan, told.imported)
+
+    assert {step.name for step in found.steps} == {"first"}
+    assert any("team/r has its host port 80 there" in remark for remark in found.remarks)
+    assert told.says("ignored", "host ports", "1: team/beside")
+
+
+def wanting(name, on="", **more):
+    """A pod with a device that is no GPU."""
+    found = pod(name, 1, on=on, owner=("Job", name), **more)
+    found["spec"]["containers"][0]["resources"]["limits"]["rdma/hca"] = "1"
+    return found
+
+
+@pytest.mark.parametrize("gates", [{}, {"schedulingGates": [{"name": "a/b"}]}], ids=["", "gated"])
+def test_no_pod_is_put_where_a_device_that_is_not_planned_runs_out(gates, tmp_path):
+    objects = [
+        node("n1", 8, more={"rdma/hca": "2"}),
+        wanting("r", on="n1"),
+        *(
+            wanting(name, created=f"2026-01-0{n}T00:00:00Z", **gates)
+            for n, name in ((2, "a"), (3, "b"))
+        ),
+        pod("plain", 1),
+    ]
+    plan, told = planned(objects, tmp_path)
+
+    found = plan_steps(plan, told.imported)
+
+    assert len(plan.placements) == 3
+    placed = {step.name for step in found.steps if step.action in ("bind", "pin")}
+    assert placed == {"a", "plain"}
+    assert any("team/b" in r and "1 of rdma/hca" in r and "0 left" in r for r in found.remarks)
+
+
+def test_no_node_gets_more_pods_than_it_takes(tmp_path):
+    full = node("n1", 8)
+    full["status"]["allocatable"]["pods"] = "3"
+    low = pod("low", 6, on="n1", owner=("Job", "low"))
+    plan, told = planned([full, low, pod("r", on="n1"), *gang("g", 3, 2, priority=5)], tmp_path)
+
+    found = plan_steps(plan, told.imported)
+
+    assert len(plan.placements) == 3
+    assert not any(step.action == "bind" for step in found.steps)
+    assert any("team/g-2" in r and "as many pods as it takes" in r for r in found.remarks)
+
+
 def test_a_hard_topology_spread_constraint_is_left_to_the_scheduler(tmp_path):
     rule = {"maxSkew": 1, "topologyKey": HOST, "whenUnsatisfiable": "DoNotSchedule"}
     soft = {**rule, "whenUnsatisfiable": "ScheduleAnyway"}
