@@ -333,6 +333,27 @@ def test_rules_that_hold_after_the_plan_are_no_hindrance(tmp_path):
     assert bound == {"g-0", "g-1", "far"}
 
 
+def test_a_pod_that_is_left_to_its_scheduler_is_no_company_for_others(tmp_path):
+    unknown = [{"name": "v", "persistentVolumeClaim": {"claimName": "c"}}]
+    near = required("podAffinity", APP)
+    with_near = required("podAffinity", {**APP, "labelSelector": {"matchLabels": {"near": "y"}}})
+    objects = [
+        node("n1", 8),
+        app("left", volumes=unknown),
+        pod("p", 1, labels={"near": "y"}, **near),
+        pod("last", 1, **with_near),
+        pod("plain", 1),
+    ]
+    plan, told = planned(objects, tmp_path)
+
+    found = plan_steps(plan, told.imported)
+
+    assert len(plan.placements) == 4
+    assert [step.name for step in found.steps] == ["plain"]
+    assert sum("team/p is not bound" in remark for remark in found.remarks) == 1
+    assert len(found.remarks) == 3
+
+
 def test_of_a_gang_with_a_pod_that_a_binding_does_not_start_none_is_bound(tmp_path):
     marks = {"scheduling.x-k8s.io/pod-group": "g"}
     objects = [
