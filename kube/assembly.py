@@ -213,6 +213,7 @@ class Assembly:
             created=min(pod.created for pod in pods),
             topology=topology,
             spread=template.spread,
+            missing=max(0, (least or 0) - placed - len(pods)) if gang else 0,
         )
 
     def _sized(

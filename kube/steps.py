@@ -257,7 +257,13 @@ def _left_to_scheduler(
                 )
             else:
                 bindable.append(pod.full_name)
-    if left and work.gang and bindable:
+    if bindable and work.missing:
+        found.remarks.append(
+            f"{work.name} is a gang that {work.missing} more pods are to be made of: those that "
+            "are there are left to their scheduler, and hold nothing until then"
+        )
+        left += bindable
+    elif left and work.gang and bindable:
         found.remarks.append(f"{work.name} is a gang: its other pods are left to its scheduler too")
         left += bindable
     return set(left)
