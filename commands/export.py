@@ -64,10 +64,10 @@ def export(
             "Give what was imported, such as --objects cluster.json"
         )
         raise typer.BadParameter(text, param_hint="--objects")
+    options = import_options(gpu_resource, level, domain_label)
     saved = load_saved(plan)
     imported = None
     if objects:
-        options = import_options(gpu_resource, level, domain_label)
         imported = import_cluster(read_files(objects), options)
     if to is Target.KUBERNETES and imported is not None:
         from kube.checking import check_holds
@@ -86,7 +86,7 @@ def export(
                 typer.echo(step.text)
     else:
         keys = dict(imported.levels.keys) if imported is not None else {}
-        keys |= dict(pair.split("=", 1) for pair in level or () if "=" in pair)
+        keys |= dict(pair.split("=", 1) for pair in level or ())
         files, remarks = _config_files(to, saved, str(plan), keys)
         if save is None:
             for name, content in files.items():

@@ -766,7 +766,9 @@ def test_levels_become_a_topology_with_labels_where_nodes_have_none(tmp_path):
     words = ["--to", "kueue-topology", "--level", "block=dc/block", "--save", tmp_path / "o"]
 
     assert unstrand("export", tmp_path / "plan.json", *words).code == 0
+    wrong = unstrand("export", tmp_path / "plan.json", "--to", "kueue-topology", "--level", "x")
 
+    assert (wrong.code, "is not NAME=LABEL" in wrong.err) == (2, True)
     levels = yaml.safe_load((tmp_path / "o" / "topology.yaml").read_text())["spec"]["levels"]
     assert [level["nodeLabel"] for level in levels] == [
         "dc/block",
@@ -809,6 +811,7 @@ def test_standard_input_is_read_and_everything_said_goes_to_standard_error():
         (["nowhere.json"], 3, "nowhere.json:1:1: cannot be read: No such file"),
         (["-", "-"], 2, "standard input can be read once"),
         (["-", "--level", "rack"], 2, "is not NAME=LABEL"),
+        (["-", "--gpu-resource", ""], 2, "no name of a resource"),
         ([], 2, "name a file"),
     ],
 )
