@@ -131,7 +131,7 @@ def _config_files(
 
 
 def _write(folder: Path, files: Mapping[str, str]) -> None:
-    """Put files into a folder that has none of an earlier export in it.
+    """Put files, all or none, into a folder that has none of an earlier export in it.
 
     Raises
     ------
@@ -140,9 +140,17 @@ def _write(folder: Path, files: Mapping[str, str]) -> None:
     """
     from commands.output import write_file
 
+    is_new = not folder.exists()
     folder.mkdir(exist_ok=True)
     if any(folder.iterdir()):
         raise typer.BadParameter(f'"{folder}" is not empty', param_hint="--save")
-    for name, content in files.items():
-        write_file(folder / name, content)
+    try:
+        for name, content in files.items():
+            write_file(folder / name, content)
+    except BaseException:  # Ctrl-C too: half of the steps is no plan
+        for name in files:
+            (folder / name).unlink(missing_ok=True)
+        if is_new:
+            folder.rmdir()
+        raise
     typer.echo(f"{folder}: {len(files)} files", err=True)

@@ -12,6 +12,7 @@ import yaml
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from commands import output
 from kube.checking import check_holds
 from kube.files import command, step_files
 from kube.steps import Step, Steps, plan_steps
@@ -640,6 +641,28 @@ def test_the_files_of_an_export_do_not_mix_with_others(saved):
     assert names == ["001-bind-team-p.json", "apply.sh", "steps.json"]
     assert unstrand(*words).code == 2
     subprocess.run(["sh", "-n", saved / "steps" / "apply.sh"], check=True)
+
+
+@pytest.mark.parametrize("there", [True, False])
+@pytest.mark.parametrize("end", [KeyboardInterrupt, OSError(28, "No space left on device")])
+def test_an_export_that_ends_early_leaves_no_part_of_it(saved, there, end, monkeypatch):
+    folder = saved / "steps"
+    if there:
+        folder.mkdir()
+    write = output.write_file
+
+    def ends(path, content):
+        if path.name == "apply.sh":
+            raise end
+        write(path, content)
+
+    monkeypatch.setattr(output, "write_file", ends)
+    words = ["export", saved / "plan.json", "--to", "kubernetes"]
+    words += ["--objects", saved / "objects.json", "--save", folder]
+
+    assert unstrand(*words).code != 0
+    assert folder.exists() == there
+    assert not there or not list(folder.iterdir())
 
 
 def test_a_plan_that_does_not_hold_any_more_is_refused(saved):
