@@ -64,10 +64,10 @@ def export(
             "Give what was imported, such as --objects cluster.json"
         )
         raise typer.BadParameter(text, param_hint="--objects")
+    options = import_options(gpu_resource, level, domain_label)
     saved = load_saved(plan)
     imported = None
     if objects:
-        options = import_options(gpu_resource, level, domain_label)
         imported = import_cluster(read_files(objects), options)
     if to is Target.KUBERNETES and imported is not None:
         from kube.checking import check_holds
@@ -86,7 +86,7 @@ def export(
                 typer.echo(step.text)
     else:
         keys = dict(imported.levels.keys) if imported is not None else {}
-        keys |= dict(pair.split("=", 1) for pair in level or () if "=" in pair)
+        keys |= dict(pair.split("=", 1) for pair in level or ())
         files, remarks = _config_files(to, saved, str(plan), keys)
         if save is None:
             for name, content in files.items():
@@ -137,7 +137,7 @@ def _config_files(
 
 
 def _write(folder: Path, files: Mapping[str, str]) -> None:
-    """Put files into a folder that has none of an earlier export in it.
+    """Put files, all or none, into a folder that has none of an earlier export in it.
 
     Raises
     ------
@@ -146,9 +146,17 @@ def _write(folder: Path, files: Mapping[str, str]) -> None:
     """
     from commands.output import write_file
 
+    is_new = not folder.exists()
     folder.mkdir(exist_ok=True)
     if any(folder.iterdir()):
         raise typer.BadParameter(f'"{folder}" is not empty', param_hint="--save")
-    for name, content in files.items():
-        write_file(folder / name, content)
+    try:
+        for name, content in files.items():
+            write_file(folder / name, content)
+    except BaseException:  # Ctrl-C too: half of the steps is no plan
+        for name in files:
+            (folder / name).unlink(missing_ok=True)
+        if is_new:
+            folder.rmdir()
+        raise
     typer.echo(f"{folder}: {len(files)} files", err=True)

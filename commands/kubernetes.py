@@ -112,7 +112,7 @@ def import_options(
     Raises
     ------
     typer.BadParameter
-        A level is not NAME=LABEL.
+        A level is not NAME=LABEL, or a resource has no name.
     """
     from kube.cluster import ImportOptions
 
@@ -122,6 +122,8 @@ def import_options(
         if not (name and equals and label):
             raise typer.BadParameter(f'"{level}" is not NAME=LABEL', param_hint="--level")
         pairs.append((name, label))
+    if "" in (gpu_resources or ()):
+        raise typer.BadParameter('"" is no name of a resource', param_hint="--gpu-resource")
     given = ImportOptions()
     return ImportOptions(
         gpu_resources=tuple(gpu_resources or given.gpu_resources),

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from kube.selectors import Requirement, read_requirement
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
     from kube.records import Node, Pod
     from kube.work import Work
@@ -112,14 +112,15 @@ class HostPort(NamedTuple):
 
 
 def read_host_ports(spec: Fields) -> Iterator[HostPort]:
-    """Ports of its node that a pod takes.
+    """Ports of its node that a pod takes, those of its sidecars included.
 
     Raises
     ------
     ObjectFault
         A field has the wrong type.
     """
-    for container in spec.maps("containers"):
+    sidecars = [c for c in spec.maps("initContainers") if c.text("restartPolicy") == "Always"]
+    for container in (*spec.maps("containers"), *sidecars):
         for entry in container.maps("ports"):
             port, address = entry.whole("hostPort", 0, 0, 65535), entry.text("hostIP")
             if port:
@@ -190,12 +191,17 @@ def kept_apart(works: Iterable[Work]) -> set[str]:
 
 
 class Neighbourhood:
-    """Where pods are after a plan, and what required rules say about that."""
+    """Where pods are after a plan, and what required rules say about that.
+
+    `absent` has names of pods that may not be there after all: they keep others away, and are no
+    company for anybody.
+    """
 
     def __init__(
         self, at: Mapping[str, str], pods: Sequence[Pod], nodes: Mapping[str, Node]
     ) -> None:
         self._at, self._nodes = at, nodes
+        self.absent: set[str] = set()
         self._peers = Peers(pods)
         self._near: dict[Asked, dict[str, list[Pod]]] = {}
         self._not_near: dict[Asked, dict[str, list[Pod]]] = {}
@@ -213,7 +219,9 @@ class Neighbourhood:
         """Which required rule does not hold for a pod where it is; empty: all hold."""
         labels = self._nodes[self._at[pod.full_name]].labels
         for rule in pod.template.rules:
-            near = self._others(self._picked_by_place(pod.namespace, rule), labels, rule.key, pod)
+            by_place = self._picked_by_place(pod.namespace, rule)
+            but = set() if rule.apart else self.absent
+            near = self._others(by_place, labels, rule.key, pod, but)
             if rule.apart and near is not None:
                 return f"its anti-affinity keeps it from {near.full_name}"
             if not rule.apart and near is None and not self._first(pod, rule, labels):
@@ -233,14 +241,21 @@ class Neighbourhood:
 
     def _first(self, pod: Pod, rule: PodRule, labels: Mapping[str, str]) -> bool:
         """Whether it is the first of its kind, which is near enough to itself."""
-        picked = self._peers.picked(pod.namespace, rule)
-        return rule.key in labels and [one.full_name for one in picked] == [pod.full_name]
+        picked = [one.full_name for one in self._peers.picked(pod.namespace, rule)]
+        there = [name for name in picked if name == pod.full_name or name not in self.absent]
+        return rule.key in labels and there == [pod.full_name]
 
     def _others(
-        self, by_place: Mapping[str, list[Pod]], labels: Mapping[str, str], key: str, pod: Pod
+        self,
+        by_place: Mapping[str, list[Pod]],
+        labels: Mapping[str, str],
+        key: str,
+        pod: Pod,
+        but: Collection[str] = (),
     ) -> Pod | None:
         near = by_place.get(labels[key], ()) if key in labels else ()
-        return next((one for one in near if one.full_name != pod.full_name), None)
+        others = (one for one in near if one.full_name != pod.full_name)
+        return next((one for one in others if one.full_name not in but), None)
 
     def _picked_by_place(self, namespace: str, rule: PodRule) -> Mapping[str, list[Pod]]:
         asked = (namespace, rule)

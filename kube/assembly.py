@@ -213,6 +213,7 @@ class Assembly:
             created=min(pod.created for pod in pods),
             topology=topology,
             spread=template.spread,
+            missing=max(0, (least or 0) - placed - len(pods)) if gang else 0,
         )
 
     def _sized(
@@ -226,20 +227,20 @@ class Assembly:
         needed = total if least is None else max(0, least - placed)
         if needed == 0:
             return tasks, False
+        missing = needed - total
+        if missing > 0 and (len(tasks) > 1 or (says is not None and len(says.members) > 1)):
+            remark = "members of gangs of several roles that are not made yet: not planned"
+            self._report.ignored.add(remark, name, missing)
+            needed = total
         if len(tasks) == 1:
             (task,) = tasks
-            missing = needed - task.count
-            if missing > 0 and says is not None and len(says.members) > 1:
-                remark = "members of gangs that are not made yet, in other roles: not planned"
-                self._report.ignored.add(remark, name, missing)
-                needed = task.count
-            elif missing > 0:
+            if needed > total:
                 self._report.assumed.add(
                     "members of gangs that are not made yet are like the ones that are",
                     name,
                     missing,
                 )
-            count = min(max(task.count, needed), MAX_COUNT)
+            count = min(max(total, needed), MAX_COUNT)
             return [replace(task, count=count, least=min(needed, count))], True
         if needed < total and not floors:
             self._report.assumed.add("gangs of several roles start whole", name)

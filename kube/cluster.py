@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from kube.devices import Devices, Unit
+from kube.devices import SHARED, Devices, Unit
 from kube.levels import Levels, find_levels, merged
 from specs.errors import SpecErrors, SpecFault
 from specs.models.base import MAX_COUNT
@@ -76,11 +76,25 @@ class Cluster:
         for name, label in options.levels:
             if not any(label in node.labels for node in self.nodes.values()):
                 self.report.ignored.add(f"level {name}: no node has the label {label}")
+        self._check_resources(options.gpu_resources)
         self.marks = Marks()
         self.offered = {name: self.devices.offered(node) for name, node in self.nodes.items()}
         self.kinds: set[tuple[str, Unit]] = {
             pair for offer in self.offered.values() for pair in offer.items()
         }
+
+    def _check_resources(self, named: tuple[str, ...]) -> None:
+        """Say what GPU resources the user did not mean, or meant in vain."""
+        usual = Devices().resources
+        if named == usual:
+            return
+        offered = {
+            name.removesuffix(SHARED) for node in self.nodes.values() for name in node.capacity
+        }
+        for name in sorted({*named} - offered):
+            self.report.ignored.add("GPU resources that no node has", name)
+        for name in sorted({*usual} & offered - {*named}):
+            self.report.ignored.add("GPU resources that are not among those named", name)
 
     def gpu_units(self, template: Template, name: str) -> dict[str, int]:
         """Units of each GPU resource that a pod asks for."""

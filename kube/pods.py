@@ -251,9 +251,8 @@ def _ignored(spec: Fields, annotations: Mapping[str, str]) -> Iterator[str]:
         yield "gangs of scheduling.k8s.io"
     if spec.text("preemptionPolicy") == "Never":
         yield "preemptionPolicy Never"
-    for container in spec.maps("containers"):
-        if any(port.has("hostPort") for port in container.maps("ports")):
-            yield "host ports"
+    if any(read_host_ports(spec)):
+        yield "host ports"
     if any(key in annotations for key in OTHER_FRACTIONS):
         yield "GPU sharing annotations other than gpu-fraction and gpu-memory"
     if any(key in annotations for key in EXCLUSIVE):

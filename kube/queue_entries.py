@@ -70,7 +70,7 @@ class QueueEntries:
         if queue.key in self._kueue:
             quota, limit = self._of_kueue(queue)
         else:
-            quota, limit = queue.quota, queue.limit
+            quota, limit = queue.quota, self._whole_limit(queue, name)
         for key, amounts in (("quota", quota), ("limit", limit)):
             if table := self._quota(amounts):
                 entry[key] = table
@@ -92,12 +92,17 @@ class QueueEntries:
             for resource, amount in limits[queue.key].items()
             if resource not in above or amount < above[resource]
         }
+        # All GPU resources are one amount in a spec: a limit of one alone would bind the rest.
+        gpus = {r: n for r, n in limits[queue.key].items() if self.cluster.devices.is_gpu(r)}
+        if gpus.keys() & limit.keys():
+            limit |= gpus
         if queue.key.kind != "ClusterQueue":
             return own, limit
         # What a ClusterQueue does not cover it admits nothing of.
         covered = {resource for _, resource in queue.flavors}
-        gpus = {r for r in covered if self.cluster.devices.is_gpu(r)}
-        closed = {r for r in ("cpu", "memory") if r not in covered} | (set() if gpus else {"gpu"})
+        closed = {r for r in ("cpu", "memory") if r not in covered}
+        if not any(self.cluster.devices.is_gpu(resource) for resource in covered):
+            closed.add("gpu")
         for resource in sorted(closed):
             limit[resource] = Fraction(0)
             words = "GPUs" if resource == "gpu" else resource
@@ -105,17 +110,26 @@ class QueueEntries:
             self.cluster.report.assumed.add(remark, self.tenancy.names[queue.key])
         return own, limit
 
+    def _whole_limit(self, queue: Queue, name: str) -> Mapping[str, Fraction]:
+        """The limit of a queue, that of GPUs only where it is about all that it has a quota of."""
+        gpus = {resource for resource in queue.quota if self._is_gpus(resource)}
+        limited = {resource for resource in queue.limit if self._is_gpus(resource)}
+        if not limited or gpus <= limited:
+            return queue.limit
+        for resource in sorted(limited):
+            self.cluster.report.ignored.add(f"limit of {resource} alone, beside other GPUs", name)
+        return {r: amount for r, amount in queue.limit.items() if r not in limited}
+
+    def _is_gpus(self, resource: str) -> bool:
+        return resource == "gpu" or self.cluster.devices.is_gpu(resource.removeprefix("requests."))
+
     def _counts(self, resource: str) -> bool:
         plain = resource.removeprefix("requests.")
-        return plain in ("cpu", "memory", "gpu") or self.cluster.devices.is_gpu(plain)
+        return plain in ("cpu", "memory") or self._is_gpus(plain)
 
     def _quota(self, amounts: Mapping[str, Fraction]) -> Entry:
         table: Entry = {}
-        gpus = [
-            amount
-            for name, amount in amounts.items()
-            if name == "gpu" or self.cluster.devices.is_gpu(name.removeprefix("requests."))
-        ]
+        gpus = [amount for name, amount in amounts.items() if self._is_gpus(name)]
         if gpus:
             milli = floor(sum(gpus) * MILLI)
             table["gpus"] = cores(milli)

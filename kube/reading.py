@@ -81,6 +81,7 @@ def _json_object(reader: JsonValues) -> Iterator[Found]:
         reader.text.skip_blanks()
         if key != "items" or reader.text.peek() != "[":
             whole[key] = reader.value()
+            listed = listed or (key == "items" and whole[key] is None)
             continue
         listed = True
         for line, data in reader.elements():
@@ -158,6 +159,8 @@ def _yaml_document(document: _Document, name: str) -> Iterator[Found]:
         for index, item in enumerate(data["items"]):
             found = Found(item, place("items", index))
             yield _named(found, data) if _nameless(found) else found
+    elif isinstance(data, dict) and "items" in data and data["items"] is None:
+        return  # a list of nothing, as programs in Go write it
     elif isinstance(data, list):
         for index, item in enumerate(data):
             yield Found(item, place(index))

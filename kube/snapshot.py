@@ -126,6 +126,9 @@ class Snapshot:
         kind = top.text("kind")
         if not kind:
             raise top.fault("kind", "an object of the API has a kind", hint="Is it such an object?")
+        if kind == "Status":
+            said = top.text("message")
+            raise top.fault("", "the API gave this answer, and no objects", said, "Read it again")
         group = top.text("apiVersion").rpartition("/")[0]
         meta = Fields(top.data.get("metadata"), place, f"{kind}.metadata")
         name, namespace = meta.name("name"), meta.name("namespace", "default")

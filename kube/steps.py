@@ -17,15 +17,18 @@ from typing import TYPE_CHECKING, Any
 from kube.affinity import Neighbourhood
 from kube.binding import hindrance
 from kube.labels import HOSTNAME, KUEUE
+from kube.room import Room
 from specs.errors import SpecErrors, SpecFault
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
 
     from kube.importer import Imported
     from kube.records import Pod
     from kube.work import Task, Work
     from solver.solution import Plan
+
+    AtByRole = Mapping[str, Mapping[int, str]]
 
 MERGE_PATCH = "application/merge-patch+json"
 KUEUE_TOPOLOGY = f"{KUEUE}topology"
@@ -91,13 +94,8 @@ def plan_steps(plan: Plan, imported: Imported) -> Steps:
     found.steps += [_eviction(pod) for pod in evicted]
     found.steps += [_wait(pod) for pod in evicted]
     lifts: list[Step] = []
-    around = _neighbourhood(plan, imported, evicted)
-    for job, places in plan.by_job.items():
-        work = imported.pending[job]
-        at_by_role: dict[str, dict[int, str]] = {task.role: {} for task in work.tasks}
-        for place in places:
-            at_by_role[place.role][place.replica] = place.node
-        left = _left_to_scheduler(work, at_by_role, imported, around, found)
+    left = _all_left(plan, imported, evicted, found)
+    for work, at_by_role in _starts(plan, imported):
         for task in work.tasks:
             _start(work, task, at_by_role[task.role], left, imported, found, lifts)
     found.steps += lifts
@@ -200,6 +198,33 @@ def _about(pod: Pod, action: str, body: Body | None, text: str) -> Step:
 # Starting
 
 
+def _starts(plan: Plan, imported: Imported) -> Iterator[tuple[Work, AtByRole]]:
+    """Work that starts, and the node of each of its replicas."""
+    for job, places in plan.by_job.items():
+        work = imported.pending[job]
+        at_by_role: dict[str, dict[int, str]] = {task.role: {} for task in work.tasks}
+        for place in places:
+            at_by_role[place.role][place.replica] = place.node
+        yield work, at_by_role
+
+
+def _all_left(plan: Plan, imported: Imported, evicted: list[Pod], found: Steps) -> set[str]:
+    """Waiting pods that are left to their scheduler.
+
+    Who is left is no company for others, so they are looked at again until no more are left.
+    """
+    around = _neighbourhood(plan, imported, evicted)
+    gone = {pod.full_name for pod in evicted}
+    staying = [pod for pod in imported.pods if pod.node and pod.full_name not in gone]
+    while True:
+        room, left = Room(imported.nodes, staying), set(around.absent)
+        for work, at_by_role in _starts(plan, imported):
+            left |= _left_to_scheduler(work, at_by_role, imported, (around, room), found)
+        if left == around.absent:
+            return left
+        around.absent = left
+
+
 def _neighbourhood(plan: Plan, imported: Imported, evicted: list[Pod]) -> Neighbourhood:
     """Where pods are once the plan has come true."""
     gone = {pod.full_name for pod in evicted}
@@ -215,24 +240,27 @@ def _neighbourhood(plan: Plan, imported: Imported, evicted: list[Pod]) -> Neighb
 
 def _left_to_scheduler(
     work: Work,
-    at_by_role: Mapping[str, Mapping[int, str]],
+    at_by_role: AtByRole,
     imported: Imported,
-    around: Neighbourhood,
+    there: tuple[Neighbourhood, Room],
     found: Steps,
 ) -> set[str]:
     """Waiting pods that a binding would not start rightly; of a gang all: it starts whole."""
+    around, room = there
     bindable, left = [], []
     for task in work.tasks:
         for replica, node in sorted(at_by_role[task.role].items()):
             if replica >= len(task.pods):
                 continue
             pod = task.pods[replica]
+            if pod.full_name in around.absent:
+                continue  # that has been said
             why = around.broken(pod)
             if not why and KUEUE_TOPOLOGY in pod.gates:
                 why = "Kueue gives it a node of its topology when it lifts its gate"
             if not why and not pod.gates:
                 why = hindrance(pod, imported.nodes[node])
-            if why:
+            if why := why or room.let_in(pod, node):
                 left.append(pod.full_name)
                 done = "pinned" if pod.gates else "bound"
                 found.remarks.append(
@@ -241,7 +269,13 @@ def _left_to_scheduler(
                 )
             else:
                 bindable.append(pod.full_name)
-    if left and work.gang and bindable:
+    if bindable and work.missing:
+        found.remarks.append(
+            f"{work.name} is a gang that {work.missing} more pods are to be made of: those that "
+            "are there are left to their scheduler, and hold nothing until then"
+        )
+        left += bindable
+    elif left and work.gang and bindable:
         found.remarks.append(f"{work.name} is a gang: its other pods are left to its scheduler too")
         left += bindable
     return set(left)

@@ -38,6 +38,8 @@ class Work:
         The object whose pods are still to be made, where there are none yet.
     gang
         Whether it starts whole, or at least `least` of each task.
+    missing
+        Members that a gang needs to start, and that nobody has made yet.
     """
 
     name: str
@@ -51,6 +53,7 @@ class Work:
     spread: str | None = None
     fixed: bool = False
     source: Group | None = None
+    missing: int = 0
 
 
 def tasks_of(pods: list[Pod]) -> list[Task]:

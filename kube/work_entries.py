@@ -153,8 +153,11 @@ class WorkEntries:
             if task.count > 1:
                 entry["replicas"] = task.count
             entry |= self._floor(work, task) | tasks[0]
-        if not work.gang and sum(task.count for task in work.tasks) > 1:
+        several = sum(task.count for task in work.tasks) > 1
+        if several and not work.gang:
             entry["gang"] = False
+        elif several and any("mig" in task for task in tasks):
+            entry["across_instances"] = True  # in Kubernetes nothing forbids that
         entry |= self._together(work)
         self._say_ignored(work)
         return entry

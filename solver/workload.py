@@ -152,6 +152,8 @@ class Role:
     held
         Where the replicas run already, for work of which it is decided whether it stays: each of
         them stays in its place or leaves it. Empty for work that has yet to start.
+    asked
+        What held replicas asked for when they started; None: `shape`.
     """
 
     name: str
@@ -159,6 +161,7 @@ class Role:
     replicas: int = 1
     min_replicas: int = 1
     held: tuple[RunningReplica, ...] = ()
+    asked: Shape | None = None
 
     def __post_init__(self) -> None:
         if not 0 <= self.min_replicas <= self.replicas or self.replicas < 1:

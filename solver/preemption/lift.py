@@ -83,8 +83,9 @@ def _as_job(problem: Problem, job: RunningJob) -> Job:
             replicas=len(members),
             min_replicas=0,
             held=tuple(job.replicas[n] for n in members),
+            asked=asked,
         )
-        for number, ((held_shape, _, _), members) in enumerate(_alike(problem, job).items())
+        for number, ((held_shape, asked, _), members) in enumerate(_alike(problem, job).items())
     ]
     if job.preemption.movable:
         roles += [
@@ -128,14 +129,6 @@ def _holds(node: Node, held: RunningReplica) -> tuple[tuple[int, ...], int]:
     """The usable GPUs of a replica, and the thousandths it holds of each."""
     gpus = tuple(gpu for gpu in held.gpus if gpu in node.usable_gpus)
     return gpus, held.share_milli if gpus else 0
-
-
-def asked_shape(job: Job, role: Role) -> Shape:
-    """The request of a role's replicas, as it was when they started."""
-    if not role.held:
-        return role.shape
-    assert job.running is not None
-    return job.running.shapes[job.running.replicas.index(role.held[0])]
 
 
 def _staying(problem: Problem, job: Job, displaced: frozenset[int]) -> Iterator[Placement]:

@@ -12,6 +12,7 @@ import yaml
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from commands import output
 from kube.checking import check_holds
 from kube.files import command, step_files
 from kube.steps import Step, Steps, plan_steps
@@ -69,8 +70,13 @@ def check_round_trip(objects, folder):
         for job, replicas in plan.displaced.items()
         for replica in replicas
     }
+    # Pods that hold more GPUs than a node has left count there: no kubelet takes others then.
+    left = {words.split()[0] for words in found.remarks if "nvidia.com/gpu, and the node" in words}
+    assert gone or not left
     wanted = {}
     for place in plan.placements:
+        if any(p.full_name in left for t in told.imported.pending[place.job].tasks for p in t.pods):
+            continue
         task = next(t for t in told.imported.pending[place.job].tasks if t.role == place.role)
         wanted[task.pods[place.replica].full_name] = place.node
     assert wanted.items() <= running_on(after).items()
@@ -238,6 +244,73 @@ def test_a_port_of_the_node_is_given_to_one_pod_only(tmp_path):
     assert any("team/r has its host port 80 there" in remark for remark in found.remarks)
 
 
+def test_gpus_that_pods_hold_beyond_what_a_node_has_left_count_there(tmp_path):
+    held = [pod(f"r{i}", gpus, on="n1", owner=("Job", f"r{i}")) for i, gpus in ((0, 2), (1, 1))]
+    plan, told = planned([node("n1", 2), *held, pod("p", 2, priority=10)], tmp_path)
+
+    found = plan_steps(plan, told.imported)
+
+    assert len(plan.placements) == 1
+    assert not any(step.action == "bind" for step in found.steps)
+    assert any("2 of nvidia.com/gpu, and the node has 1 left" in r for r in found.remarks)
+
+
+def test_a_sidecar_has_its_port_of_the_node_too(tmp_path):
+    beside = pod("beside", 1)
+    sidecar = {"name": "s", "restartPolicy": "Always", "ports": [{"hostPort": 80}]}
+    beside["spec"]["initContainers"] = [sidecar]
+    first = pod("first", 1)
+    first["spec"]["initContainers"] = [{**sidecar, "restartPolicy": None}]
+    plan, told = planned([node("n1", 8), ported("r", 80, on="n1"), beside, first], tmp_path)
+
+    found = plan_steps(plan, told.imported)
+
+    assert {step.name for step in found.steps} == {"first"}
+    assert any("team/r has its host port 80 there" in remark for remark in found.remarks)
+    assert told.says("ignored", "host ports", "1: team/beside")
+
+
+def wanting(name, on="", **more):
+    """A pod with a device that is no GPU."""
+    found = pod(name, 1, on=on, owner=("Job", name), **more)
+    found["spec"]["containers"][0]["resources"]["limits"]["rdma/hca"] = "1"
+    return found
+
+
+@pytest.mark.parametrize("gates", [{}, {"schedulingGates": [{"name": "a/b"}]}], ids=["", "gated"])
+def test_no_pod_is_put_where_a_device_that_is_not_planned_runs_out(gates, tmp_path):
+    objects = [
+        node("n1", 8, more={"rdma/hca": "2"}),
+        wanting("r", on="n1"),
+        *(
+            wanting(name, created=f"2026-01-0{n}T00:00:00Z", **gates)
+            for n, name in ((2, "a"), (3, "b"))
+        ),
+        pod("plain", 1),
+    ]
+    plan, told = planned(objects, tmp_path)
+
+    found = plan_steps(plan, told.imported)
+
+    assert len(plan.placements) == 3
+    placed = {step.name for step in found.steps if step.action in ("bind", "pin")}
+    assert placed == {"a", "plain"}
+    assert any("team/b" in r and "1 of rdma/hca" in r and "0 left" in r for r in found.remarks)
+
+
+def test_no_node_gets_more_pods_than_it_takes(tmp_path):
+    full = node("n1", 8)
+    full["status"]["allocatable"]["pods"] = "3"
+    low = pod("low", 6, on="n1", owner=("Job", "low"))
+    plan, told = planned([full, low, pod("r", on="n1"), *gang("g", 3, 2, priority=5)], tmp_path)
+
+    found = plan_steps(plan, told.imported)
+
+    assert len(plan.placements) == 3
+    assert not any(step.action == "bind" for step in found.steps)
+    assert any("team/g-2" in r and "as many pods as it takes" in r for r in found.remarks)
+
+
 def test_a_hard_topology_spread_constraint_is_left_to_the_scheduler(tmp_path):
     rule = {"maxSkew": 1, "topologyKey": HOST, "whenUnsatisfiable": "DoNotSchedule"}
     soft = {**rule, "whenUnsatisfiable": "ScheduleAnyway"}
@@ -277,6 +350,27 @@ def test_rules_that_hold_after_the_plan_are_no_hindrance(tmp_path):
     assert bound == {"g-0", "g-1", "far"}
 
 
+def test_a_pod_that_is_left_to_its_scheduler_is_no_company_for_others(tmp_path):
+    unknown = [{"name": "v", "persistentVolumeClaim": {"claimName": "c"}}]
+    near = required("podAffinity", APP)
+    with_near = required("podAffinity", {**APP, "labelSelector": {"matchLabels": {"near": "y"}}})
+    objects = [
+        node("n1", 8),
+        app("left", volumes=unknown),
+        pod("p", 1, labels={"near": "y"}, **near),
+        pod("last", 1, **with_near),
+        pod("plain", 1),
+    ]
+    plan, told = planned(objects, tmp_path)
+
+    found = plan_steps(plan, told.imported)
+
+    assert len(plan.placements) == 4
+    assert [step.name for step in found.steps] == ["plain"]
+    assert sum("team/p is not bound" in remark for remark in found.remarks) == 1
+    assert len(found.remarks) == 3
+
+
 def test_of_a_gang_with_a_pod_that_a_binding_does_not_start_none_is_bound(tmp_path):
     marks = {"scheduling.x-k8s.io/pod-group": "g"}
     objects = [
@@ -292,6 +386,22 @@ def test_of_a_gang_with_a_pod_that_a_binding_does_not_start_none_is_bound(tmp_pa
 
     assert [(step.action, step.name) for step in found.steps] == [("bind", "alone")]
     assert any("is a gang" in remark for remark in found.remarks)
+
+
+@pytest.mark.parametrize("leader", [0, 1], ids=["of one kind", "of two kinds"])
+def test_of_a_gang_with_members_that_are_not_made_yet_none_is_bound(leader, tmp_path):
+    group = thing(
+        "PodGroup", "scheduling.x-k8s.io/v1alpha1", "g", {"minMember": 4}, namespace="team"
+    )
+    marks = {"scheduling.x-k8s.io/pod-group": "g"}
+    others = [pod("leader", labels=marks)] * leader
+    plan, told = planned([node("n1", 8), group, *gang("g", 2, 1), *others, pod("p", 1)], tmp_path)
+
+    found = plan_steps(plan, told.imported)
+
+    assert "team/g" in plan.by_job
+    assert [step.name for step in found.steps] == ["p"]
+    assert any(f"a gang that {2 - leader} more" in remark for remark in found.remarks)
 
 
 def test_gated_pods_with_claims_are_pinned_and_their_scheduler_allocates(tmp_path):
@@ -573,6 +683,28 @@ def test_the_files_of_an_export_do_not_mix_with_others(saved):
     subprocess.run(["sh", "-n", saved / "steps" / "apply.sh"], check=True)
 
 
+@pytest.mark.parametrize("there", [True, False])
+@pytest.mark.parametrize("end", [KeyboardInterrupt, OSError(28, "No space left on device")])
+def test_an_export_that_ends_early_leaves_no_part_of_it(saved, there, end, monkeypatch):
+    folder = saved / "steps"
+    if there:
+        folder.mkdir()
+    write = output.write_file
+
+    def ends(path, content):
+        if path.name == "apply.sh":
+            raise end
+        write(path, content)
+
+    monkeypatch.setattr(output, "write_file", ends)
+    words = ["export", saved / "plan.json", "--to", "kubernetes"]
+    words += ["--objects", saved / "objects.json", "--save", folder]
+
+    assert unstrand(*words).code != 0
+    assert folder.exists() == there
+    assert not there or not list(folder.iterdir())
+
+
 def test_a_plan_that_does_not_hold_any_more_is_refused(saved):
     objects = [node("n1", 4), pod("new", 4, on="n1"), pod("p", 1)]
     (saved / "later.json").write_bytes(listed(objects))
@@ -711,10 +843,12 @@ def test_levels_become_a_topology_with_labels_where_nodes_have_none(tmp_path):
     words = ["--to", "kueue-topology", "--level", "block=dc/block", "--save", tmp_path / "o"]
 
     done = unstrand("export", tmp_path / "plan.json", *words)
+    wrong = unstrand("export", tmp_path / "plan.json", "--to", "kueue-topology", "--level", "x")
 
     assert done.code == 0
     assert "note: labels of our own for rack: --objects or --level NAME=LABEL" in done.err
     assert "note: nodes without all levels, which Kueue leaves out: 1 (m)" in done.err
+    assert (wrong.code, "is not NAME=LABEL" in wrong.err) == (2, True)
     levels = yaml.safe_load((tmp_path / "o" / "topology.yaml").read_text())["spec"]["levels"]
     assert [level["nodeLabel"] for level in levels] == [
         "dc/block",
@@ -757,6 +891,7 @@ def test_standard_input_is_read_and_everything_said_goes_to_standard_error():
         (["nowhere.json"], 3, "nowhere.json:1:1: cannot be read: No such file"),
         (["-", "-"], 2, "standard input can be read once"),
         (["-", "--level", "rack"], 2, "is not NAME=LABEL"),
+        (["-", "--gpu-resource", ""], 2, "no name of a resource"),
         ([], 2, "name a file"),
     ],
 )

@@ -18,6 +18,9 @@ def template(gpus=1, **labels):
     }
 
 
+H100 = {"nvidia.com/gpu.product": "NVIDIA-H100-80GB-HBM3"}
+
+
 def sizes(job):
     """Role to replicas and minimum."""
     return {role.name: (role.replicas, role.min_replicas) for role in job.roles}
@@ -631,8 +634,30 @@ def test_members_of_other_roles_that_are_not_made_yet_are_not_taken_for_those_th
     told = read(node("n1", 8), kueue_workload(*sets, owner=("RayJob", "r")), pods)
 
     assert sizes(told.job("team/r-x1y2z")) == {"replica": (2, 2)}
-    assert told.says("ignored", "in other roles", "1: team/r-x1y2z")
+    assert told.says("ignored", "several roles that are not made yet", "1: team/r-x1y2z")
     assert told.says("assumed", "RayJobs that their names tell", "1: team/r-x1y2z")
+
+
+def test_members_that_are_not_made_yet_are_said_of_a_gang_of_several_kinds_of_pods():
+    group = thing(
+        "PodGroup", "scheduling.x-k8s.io/v1alpha1", "g", {"minMember": 5}, namespace="team"
+    )
+    marks = {"scheduling.x-k8s.io/pod-group": "g"}
+
+    told = read(node("n1", 8), group, *gang("g", 2, 1), pod("leader", labels=marks))
+
+    assert sum(most for most, _ in sizes(told.job("team/g")).values()) == 3
+    assert told.says("ignored", "not made yet: not planned", "2: team/g")
+
+
+def test_a_gang_of_pods_with_mig_instances_is_a_spec():
+    told = read(
+        node("n1", 0, more={"nvidia.com/mig-1g.10gb": "7"}, labels=H100),
+        *gang("g", 2, 1, resource="nvidia.com/mig-1g.10gb"),
+    )
+
+    assert told.job("team/g").gang
+    assert told.spec.jobs[0].across_instances
 
 
 def test_admitted_pods_say_their_local_queue_themselves():

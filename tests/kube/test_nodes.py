@@ -410,6 +410,16 @@ def test_other_devices_can_be_said_to_be_gpus():
     assert read(n, options=options).node("n1").n_gpus == 4
 
 
+def test_gpu_resources_that_are_named_in_vain_or_left_out_are_said():
+    options = ImportOptions(gpu_resources=("nvidia.com/gpuu",))
+
+    told = read(node("n1", 4), options=options)
+
+    assert told.says("ignored", "that no node has", "nvidia.com/gpuu")
+    assert told.says("ignored", "not among those named", "nvidia.com/gpu)")
+    assert not read(node("n1", 4)).says("GPU resources")
+
+
 def test_more_gpus_than_a_node_can_have_are_refused():
     with pytest.raises(SpecErrors, match="Node n1: a node has at most 256 GPUs"):
         read(node("n1", 300))

@@ -447,6 +447,22 @@ def test_the_root_queue_of_volcano_is_above_all_others():
     assert queue(read(node("n1", 8), volcano("a", parent="root")), "a").parent is None
 
 
+def test_a_limit_of_one_gpu_resource_is_none_of_all_gpus():
+    """GPUs and MIG instances are one amount: a limit of the instances alone binds no GPU."""
+    slices = {"name": "nvidia.com/mig-1g.10gb", "nominalQuota": "3", "borrowingLimit": "0"}
+    told = read(
+        node("n1", 8),
+        kueue("ClusterQueue", "cq", flavors={"f": [gpus(1), slices]}, cohortName="c"),
+        kueue("Cohort", "c", flavors={"f": [gpus(4), {**slices, "nominalQuota": "2"}]}),
+        volcano("v", deserved={GPU: "1", slices["name"]: "7"}, capability={GPU: "2"}),
+    )
+
+    cq, v = queue(told, "cq"), queue(told, "v")
+    assert (cq.quota["gpu_milli"], cq.limit["gpu_milli"]) == (4000, 8000)
+    assert (v.quota["gpu_milli"], v.limit.get("gpu_milli")) == (8000, None)
+    assert told.says("ignored", "limit of nvidia.com/gpu alone", "(1: v)")
+
+
 def test_what_else_volcano_queues_say_is_listed():
     made = volcano(
         "a",

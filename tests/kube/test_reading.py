@@ -52,6 +52,18 @@ def test_json_in_every_shape_gives_the_same_objects(text):
     assert objects(text) == [A, B]
 
 
+@pytest.mark.parametrize("text", ['{"kind": "PodList", "items": null}', "kind: PodList\nitems:"])
+def test_a_list_of_nothing_may_be_null(text):
+    assert objects(text) == []
+
+
+def test_an_answer_that_is_no_object_is_shown():
+    answer = {"kind": "Status", "apiVersion": "v1", "message": "Unauthorized", "code": 401}
+
+    with pytest.raises(SpecErrors, match=r'"Unauthorized": the API gave this answer'):
+        taken_from(json.dumps(answer).encode())
+
+
 def test_items_of_typed_lists_have_the_kind_of_the_list_wherever_it_stands():
     before = '{"kind": "PodList", "apiVersion": "v1", "items": [{"metadata": {"name": "a"}}]}'
     behind = '{"items": [{"metadata": {"name": "a"}}], "kind": "PodList", "apiVersion": "v1"}'

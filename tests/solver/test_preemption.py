@@ -55,6 +55,19 @@ def test_independent_replicas_go_one_by_one():
     assert victims(outcome) == {"old": 3}
 
 
+def test_replicas_that_hold_the_same_and_asked_for_other_nodes_may_all_stay():
+    story = Scenario().node("n1", gpus=4, cpu=8).running("old", [("n1", [])] * 2, cpu=1)
+    story.running("low", "n1", [0, 1]).running("lowest", "n1", [2], priority=-1)
+    problem = story.job("urgent", gpus=2, priority=9).job("more", gpus=1, priority=1).problem()
+    old = problem.running[0]
+    asked = (old.shapes[0], replace(old.shapes[1], node_selector=(("zone", "a"),)))
+    problem = replace(problem, running=(replace(old, shapes=asked), *problem.running[1:]))
+
+    result = solve(problem, OPTIONS, "cp-sat")
+
+    assert {e.job for e in result.evictions} == {"low"}
+
+
 def test_nobody_gives_way_to_work_that_is_no_more_urgent():
     outcome = a_full_node(priority=5).job("equal", gpus=1, priority=5).solve()
 

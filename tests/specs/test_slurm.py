@@ -202,6 +202,19 @@ def test_damage_of_a_topology_is_told(text, said):
         read_topology(text, "f")
 
 
+def test_what_topology_and_nodes_do_not_have_in_common_is_said():
+    report = ImportReport()
+    text = "SwitchName=s1 Nodes=n[1-2]\nBlockName=b1 Nodes=n[1-2]\n"
+    nodes = read_nodes(box("n1", "gpu:8") + box("n3", "gpu:8"), "f")
+
+    list(slurm_spec(nodes, (), report, read_topology(text, "f")))
+
+    said = "\n".join(report.lines())
+    assert "nodes of the topology that are not in the input (1: n2)" in said
+    assert "nodes that the topology does not name are in no group (1: n3)" in said
+    assert "blocks beside switches" in said
+
+
 def test_blocks_are_a_level_too():
     places = read_topology("BlockName=b1 Nodes=n[1-2]\nBlockName=b2\nBlockSizes=2\n", "f")
 
@@ -387,6 +400,7 @@ def test_jobs_that_slurm_would_not_start_whatever_is_free_are_left_out(reason, s
         ({"contiguous": True}, "nodes next to each other"),
         ({"tres_per_socket": "gres/gpu:2"}, "GPUs by socket"),
         ({"array_max_tasks": 2, "array_task_string": "1-4"}, "at once (%)"),
+        ({"array_task_string": "1-4,..."}, "beyond those that its list names"),
         ({"het_job_id": 1, "het_job_offset": 0}, "other parts of its heterogeneous job"),
     ],
 )
@@ -395,6 +409,19 @@ def test_wishes_that_a_spec_has_no_word_for_are_said(wish, said):
 
     assert len(found[0].jobs) == 1
     assert says(found, "ignored", said, "of waiting jobs", "1")
+
+
+def test_a_job_may_have_any_name():
+    found = told(box("n1", "gpu:8"), pending(1, tres_req_str="cpu=1", name=" a\n\x00{b}: c"))
+
+    assert [job.name for job in found[0].jobs] == ["1-a-b-c"]
+
+
+def test_tasks_of_an_array_that_a_cut_list_names_are_planned():
+    wish = {"array_task_string": "1-4,7,...", "array_job_id": 1}
+    found = told(box("n1", "gpu:8"), pending(1, tres_req_str="cpu=1", **wish))
+
+    assert found[0].jobs[0].roles[0].replicas == 5
 
 
 def test_usual_jobs_have_nothing_to_be_said_of():
@@ -508,6 +535,11 @@ def test_damage_of_a_node_list_is_told(text, said):
     ("text", "said"),
     [
         ("{", "no JSON"),
+        ("{}", "no list of jobs"),
+        (
+            '{"jobs": [], "errors": [{"description": "No controller"}]}',
+            '"No controller": there is no',
+        ),
         ('{"jobs": [{"job_state": 5}]}', "job_state"),
         ('{"jobs": [{"job_state": ["PENDING"], "job_id": null}]}', "a job has an id"),
         (

@@ -15,7 +15,6 @@ from collections import Counter
 
 from solver.cpsat.variables import Variables
 from solver.linear import Expr, weighted
-from solver.preemption.lift import asked_shape
 from solver.workload import Job, Shape
 
 
@@ -35,7 +34,7 @@ def _add(variables: Variables, job: Job) -> None:
     for role in job.roles:
         counts: list[tuple[Expr, int]] = [(x, 1) for _, x in variables.counts(job, role)]
         everything += counts
-        by_request.setdefault(asked_shape(job, role), []).extend(counts)
+        by_request.setdefault(role.asked or role.shape, []).extend(counts)
     floor = running.floor if running.preemption.allowed else len(running.replicas)
     variables.require(weighted([*everything, (start, -max(1, floor))]), 0, None)
     for request, total in Counter(running.shapes).items():

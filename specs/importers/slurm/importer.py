@@ -53,6 +53,13 @@ class _Importer:
         self.report.read.add("jobs", count=len(self.jobs))
         for name in self.places.others:
             self.report.ignored.add("topologies that are not the default, or have no groups", name)
+        for name in sorted(self.places.of.keys() - self.nodes.keys()):
+            self.report.ignored.add("nodes of the topology that are not in the input", name)
+        for name in self.nodes if self.places.levels else ():
+            if name not in self.places.of:
+                self.report.assumed.add(
+                    "nodes that the topology does not name are in no group", name
+                )
         running = self._all_running()
         waiting = sorted(
             (job for job in self.jobs if not job.running),

@@ -100,8 +100,8 @@ def read_jobs(text: str, file: str) -> tuple[SlurmJob, ...]:
     Raises
     ------
     SpecErrors
-        The text is no JSON, fields have the wrong type, or a job has no id or that of another;
-        all jobs at fault at once.
+        The text is no JSON or has no list of jobs, fields have the wrong type, or a job has no id
+        or that of another; all jobs at fault at once.
     """
     try:
         document = json.loads(text)
@@ -114,6 +114,12 @@ def read_jobs(text: str, file: str) -> tuple[SlurmJob, ...]:
     try:
         top = Fields(document, Place(file, 1), "squeue")
         entries = list(top.maps("jobs"))
+        said = [error.text("description") or error.text("error") for error in top.maps("errors")]
+        if not top.has("jobs") or (said and not entries):
+            words = next(iter(said), None)
+            raise top.fault(
+                "jobs", "there is no list of jobs", words, "Write it with: squeue --json"
+            )
         now = number_of(top, "last_update")
     except ObjectFault as error:
         raise SpecErrors([error.fault]) from error
@@ -147,7 +153,7 @@ def _job(entry: Fields, now: int | None) -> SlurmJob | None:
     end = number_of(entry, "end_time")
     return SlurmJob(
         id=job_id,
-        name=entry.text("name"),
+        name=str(entry.data.get("name") or ""),  # anything at all may be in it
         queue=entry.text("account"),
         running=running,
         priority=number_of(entry, "priority") or 0,
@@ -264,8 +270,8 @@ def _indices(text: str) -> tuple[int, ...] | None:
 
 
 def _copies(entry: Fields) -> int:
-    """Tasks of a pending array: ``1-10:2%4`` is five."""
-    text = entry.text("array_task_string").partition("%")[0]
+    """Tasks of a pending array: ``1-10:2%4`` is five. Slurm cuts long lists: ``1,3,...``."""
+    text = entry.text("array_task_string").partition("%")[0].partition("...")[0].rstrip(",-")
     if not text or not _TASKS.fullmatch(text):
         return 1
     count = 0

@@ -68,6 +68,8 @@ def unsaid(entry: Fields) -> Iterator[str]:
         yield "cores kept for the system"
     if entry.data.get("contiguous") is True:
         yield "nodes next to each other"
+    if "..." in entry.text("array_task_string"):
+        yield "tasks of an array beyond those that its list names (...)"
     if "%" in entry.text("array_task_string") or number_of(entry, "array_max_tasks"):
         yield "how many tasks of an array may run at once (%): all may start"
     if number_of(entry, "het_job_id"):

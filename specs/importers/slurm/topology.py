@@ -81,6 +81,8 @@ def read_topology(text: str, file: str) -> Places:
         raise SpecErrors(faults[:100])
     if any(groups.values()) and not switches:
         return replace(_blocks(groups, sizes), others=others)
+    if groups and switches:
+        others = (*others, "blocks beside switches")
     return replace(_tree(switches, above), others=others)
 
 
