@@ -56,6 +56,7 @@ def export(
     from commands.output import check_folder
     from kube.importer import import_cluster
     from specs.plans import load_saved
+    from specs.saved import named
 
     check_folder(save, "--save")
     if to is Target.KUBERNETES and not objects:
@@ -87,7 +88,7 @@ def export(
     else:
         keys = dict(imported.levels.keys) if imported is not None else {}
         keys |= dict(pair.split("=", 1) for pair in level or ())
-        files, remarks = _config_files(to, saved, str(plan), keys)
+        files, remarks = _config_files(to, saved, named(plan), keys)
         if save is None:
             for name, content in files.items():
                 typer.echo(f"# {name}\n{content}", nl=False)

@@ -69,6 +69,7 @@ def solve(
     from solver.carry_over import carried_over
     from solver.result import SolveStatus
     from specs.plans import load_plan
+    from specs.saved import named
 
     check_target(save, "--save")
     check_policies([policy], "--policy")
@@ -91,7 +92,7 @@ def solve(
         former = load_plan(start)
         begin = carried_over(question.problem, former)
         kept, planned = len(begin.by_job), len(former.by_job)
-        note = f"{kept} of {planned} jobs of {start.name} stand as they were planned"
+        note = f"{kept} of {planned} jobs of {named(start.name)} stand as they were planned"
         question = replace(question, notes=(*question.notes, note))
     result = answer(question, policy, begin, book)
     if save is not None:

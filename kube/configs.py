@@ -27,6 +27,8 @@ OWN_LEVEL = "unstrand/"
 Labels = dict[str, dict[str, str]]
 """Node to labels."""
 
+UNCUT = "all-disabled"
+
 Profiles = tuple[tuple[str, int], ...]
 """MIG profiles of a GPU with how many there are of each."""
 
@@ -35,7 +37,8 @@ def mig_parted(problem: Problem, plan: Plan) -> tuple[str, Labels]:
     """A mig-parted configuration of the geometry after the plan, and the label of each node.
 
     Nodes that are cut alike share one entry. mig-parted takes counts of profiles: the starts of
-    instances are the driver's choice.
+    instances are the driver's choice. The GPU operator's default, `UNCUT`, is there too: nodes
+    that the plan does not know have that label.
     """
     cut: dict[str, dict[int, Profiles]] = defaultdict(dict)
     for gpu in gpu_plans(problem, plan):
@@ -58,7 +61,8 @@ def mig_parted(problem: Problem, plan: Plan) -> tuple[str, Labels]:
         ]
         for layout, name in names.items()
     }
-    return _yaml({"version": "v1", "mig-configs": entries}), labels
+    whole = {UNCUT: [{"devices": "all", "mig-enabled": False}]}
+    return _yaml({"version": "v1", "mig-configs": {**whole, **entries}}), labels
 
 
 def device_plugin(problem: Problem, plan: Plan) -> tuple[str, Labels, tuple[str, ...]]:

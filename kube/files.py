@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from kube.steps import Step, Steps
+    from kube.step import Step, Steps
 
 STEPS_SCHEMA = "unstrand/steps/v1"
 WAIT = "10m"

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from specs.document import parse_document
 from specs.errors import SpecErrors, SpecFault
 from specs.models.quantity import MIB
-from specs.reading import as_no_text, larger, read_bounded, standard_input, too_large
+from specs.reading import as_no_text, read_bounded, read_stdin
 from specs.validation import read_model
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ def load_spec(path: str | Path, max_size_bytes: int = MAX_SIZE_BYTES) -> LoadedS
     """
     if str(path) == "-":
         name, folder = "<stdin>", Path()
-        raw = _read_stdin(max_size_bytes)
+        raw = read_stdin(max_size_bytes, "--max-size")
     else:
         name, folder = str(path), Path(path).parent
         raw = read_bounded(Path(path), max_size_bytes, "--max-size")
@@ -70,14 +70,6 @@ def _reference_faults(loaded: LoadedSpec | None) -> list[SpecFault]:
     from specs.compile import reference_faults
 
     return reference_faults(loaded) if loaded is not None else []
-
-
-def _read_stdin(max_size_bytes: int) -> bytes:
-    raw = standard_input().read(max_size_bytes + 1)
-    if len(raw) > max_size_bytes:
-        rule, hint = too_large(max_size_bytes), larger("--max-size")
-        raise SpecErrors([SpecFault(file="<stdin>", rule=rule, hint=hint)])
-    return raw
 
 
 def _decode(raw: bytes, name: str) -> str:

@@ -10,7 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from solver.cluster import GPU_MILLI
 from solver.solution import Eviction, Move, PlacedInstance, Placement, Plan
 from specs.errors import SpecErrors, SpecFault
-from specs.saved import read_json, refused
+from specs.saved import named, read_json, refused
 from topology.mig.layouts import Instance
 
 if TYPE_CHECKING:
@@ -111,7 +111,7 @@ def load_saved(path: Path) -> SavedPlan:
     except ValidationError as error:
         raise SpecErrors(
             SpecFault(
-                file=str(path),
+                file=named(path),
                 path=".".join(map(str, problem["loc"])),
                 rule=f"no plan: {problem['msg'].lower()}",
                 hint=HINT,

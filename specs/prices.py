@@ -11,7 +11,7 @@ from solver.prices.book_file import SCHEMA
 from solver.prices.saved import SavedPrices, SavedShape
 from solver.workload import Shape
 from specs.errors import SpecErrors, SpecFault
-from specs.saved import read_json, refused
+from specs.saved import named, read_json, refused
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -78,7 +78,7 @@ def load_prices(path: Path) -> SavedPrices:
     except ValidationError as error:
         raise SpecErrors(
             SpecFault(
-                file=str(path),
+                file=named(path),
                 path=".".join(map(str, problem["loc"])),
                 rule=f"no prices: {problem['msg'].lower()}",
                 hint=HINT,

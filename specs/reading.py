@@ -65,6 +65,21 @@ def standard_input() -> IO[bytes]:
     return stream.buffer
 
 
+def read_stdin(max_size_bytes: int, option: str = "") -> bytes:
+    """All bytes of standard input; `option` raises the limit.
+
+    Raises
+    ------
+    SpecErrors
+        There are more than so many, or it was closed before the program began.
+    """
+    raw = standard_input().read(max_size_bytes + 1)
+    if len(raw) > max_size_bytes:
+        hint = larger(option) if option else ""
+        raise SpecErrors([SpecFault(file="<stdin>", rule=too_large(max_size_bytes), hint=hint)])
+    return raw
+
+
 def as_no_text(raw: bytes) -> str:
     """What bytes that are no text may be, as a hint."""
     if raw.startswith(GZIP):

@@ -6,13 +6,14 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from specs.errors import SpecErrors, SpecFault
+from specs.reading import read_stdin
 
 if TYPE_CHECKING:
     from pathlib import Path
 
 
 def read_json(path: Path, max_bytes: int, hint: str) -> Any:  # noqa: ANN401
-    """What a JSON file has.
+    """What a JSON file has; "-" is standard input.
 
     Raises
     ------
@@ -21,13 +22,15 @@ def read_json(path: Path, max_bytes: int, hint: str) -> Any:  # noqa: ANN401
     OSError
         It cannot be read.
     """
-    if path.stat().st_size > max_bytes:
+    piped = str(path) == "-"
+    if not piped and path.stat().st_size > max_bytes:
         raise refused(path, f"larger than {max_bytes >> 20} MiB", hint)
+    raw = read_stdin(max_bytes) if piped else path.read_bytes()
     try:
-        return json.loads(path.read_bytes())
+        return json.loads(raw)
     except json.JSONDecodeError as error:
         fault = SpecFault(
-            file=str(path),
+            file=named(path),
             line=error.lineno,
             column=error.colno,
             rule=f"no JSON: {error.msg}",
@@ -40,4 +43,9 @@ def read_json(path: Path, max_bytes: int, hint: str) -> Any:  # noqa: ANN401
 
 def refused(path: Path, rule: str, hint: str, place: str | None = None) -> SpecErrors:
     """One fault of a file."""
-    return SpecErrors([SpecFault(file=str(path), path=place or "", rule=rule, hint=hint)])
+    return SpecErrors([SpecFault(file=named(path), path=place or "", rule=rule, hint=hint)])
+
+
+def named(path: Path | str) -> str:
+    """The file as it is called in messages."""
+    return "<stdin>" if str(path) == "-" else str(path)

@@ -15,7 +15,8 @@ from hypothesis import strategies as st
 from commands import output
 from kube.checking import check_holds
 from kube.files import command, step_files
-from kube.steps import Step, Steps, plan_steps
+from kube.step import Step, Steps
+from kube.steps import plan_steps
 from report.json_report import plan_report, to_json
 from solver.api import solve
 from solver.options import SolveOptions
@@ -251,7 +252,7 @@ def test_gpus_that_pods_hold_beyond_what_a_node_has_left_count_there(tmp_path):
     found = plan_steps(plan, told.imported)
 
     assert len(plan.placements) == 1
-    assert not any(step.action == "bind" for step in found.steps)
+    assert found.steps == []
     assert any("2 of nvidia.com/gpu, and the node has 1 left" in r for r in found.remarks)
 
 
@@ -307,8 +308,21 @@ def test_no_node_gets_more_pods_than_it_takes(tmp_path):
     found = plan_steps(plan, told.imported)
 
     assert len(plan.placements) == 3
-    assert not any(step.action == "bind" for step in found.steps)
+    assert found.steps == []
     assert any("team/g-2" in r and "as many pods as it takes" in r for r in found.remarks)
+    spared = "low is not evicted: nothing that the plan starts in its place can run there"
+    assert any(spared in remark for remark in found.remarks)
+
+
+def test_room_is_made_for_a_pod_that_its_scheduler_starts_there(tmp_path):
+    low = pod("low", 6, on="n1", owner=("Job", "low"))
+    claim = {"name": "data", "persistentVolumeClaim": {"claimName": "unbound"}}
+    plan, told = planned([node("n1", 8), low, pod("p", 8, priority=5, volumes=[claim])], tmp_path)
+
+    found = plan_steps(plan, told.imported)
+
+    assert [s.action for s in found.steps] == ["cordon", "evict", "wait", "uncordon"]
+    assert any("team/p is not bound to n1" in remark for remark in found.remarks)
 
 
 def test_a_hard_topology_spread_constraint_is_left_to_the_scheduler(tmp_path):
@@ -758,6 +772,7 @@ def test_a_mig_layout_becomes_a_configuration_and_labels(tmp_path):
     assert document == {
         "version": "v1",
         "mig-configs": {
+            "all-disabled": [{"devices": "all", "mig-enabled": False}],
             "unstrand-1": [
                 {"devices": [0], "mig-enabled": False},
                 {
@@ -765,11 +780,26 @@ def test_a_mig_layout_becomes_a_configuration_and_labels(tmp_path):
                     "mig-enabled": True,
                     "mig-devices": {"1g.10gb": 2, "3g.40gb": 1},
                 },
-            ]
+            ],
         },
     }
     script = (tmp_path / "out" / "label-nodes.sh").read_text()
     assert "kubectl label --overwrite node -- m-1 nvidia.com/mig.config=unstrand-1" in script
+
+
+def test_a_plan_comes_through_a_pipe(tmp_path):
+    spec = "cluster: {nodes: [{name: n, gpus: 1, gpu_model: A100-80GB}]}\n"
+    (tmp_path / "c.yaml").write_text(spec + "jobs: [{name: j, mig: {3g.40gb: 1}}]\n")
+    unstrand("solve", tmp_path / "c.yaml", "--save", tmp_path / "plan.json")
+    named = unstrand("export", tmp_path / "plan.json", "--to", "mig-parted")
+
+    piped = unstrand(
+        "export", "-", "--to", "mig-parted", stdin=(tmp_path / "plan.json").read_text()
+    )
+    spoiled = unstrand("export", "-", "--to", "mig-parted", stdin="{")
+
+    assert (piped.code, piped.out) == (0, named.out)
+    assert (spoiled.code, spoiled.err.startswith("<stdin>:1:2: no JSON")) == (3, True)
 
 
 def test_instances_that_the_plan_makes_are_in_the_configuration(tmp_path):
@@ -780,7 +810,7 @@ def test_instances_that_the_plan_makes_are_in_the_configuration(tmp_path):
     unstrand("export", tmp_path / "plan.json", "--to", "mig-parted", "--save", tmp_path / "out")
 
     document = yaml.safe_load((tmp_path / "out" / "mig-parted.yaml").read_text())
-    ((entry,),) = document["mig-configs"].values()
+    (entry,) = document["mig-configs"]["unstrand-1"]
     assert entry == {"devices": [0], "mig-enabled": True, "mig-devices": {"3g.40gb": 1}}
 
 
