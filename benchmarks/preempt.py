@@ -30,7 +30,7 @@ def _measured(name: str, seed: int) -> Iterator[Row]:
 
     nodes, running, pending, limit_s = SIZES[name]
     problem = contended(nodes, running, pending, seed)
-    result = solve(problem, SolveOptions(time_limit_s=limit_s, seed=seed))
+    result = solve(problem, SolveOptions(time_limit_s=limit_s, seed=seed, gap=WITHIN))
     instance = f"{nodes} nodes, seed {seed}"
     evicted = len(result.evictions)
     held = sum(len(replica.gpus) for job in problem.running for replica in job.replicas)

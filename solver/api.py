@@ -36,6 +36,9 @@ GIVE_WAY_PART = 0.25
 LITTLE_PART = 0.1
 """The same before a search that needs no good plan to begin with."""
 
+POOLED_COUNTS = 50_000
+"""Running replicas, and roles by kind of node, up to which what gives way is searched in pools."""
+
 GREEDY_SEATS = 2_000_000
 """Replicas times nodes up to which all greedy baselines together take a few seconds."""
 
@@ -128,7 +131,8 @@ def _search(
     if chosen_model(problem, options) is ModelChoice.AGGREGATED:
         undisturbed = _undisturbed(start)
         improved = _search_aggregated(problem, ruler, options, began, progress, undisturbed)
-        return _Found(_with_victims(problem, ruler, improved, options, began), ruler)
+        pooled = _in_pools(problem, ruler, improved, options, began, progress)
+        return pooled or _Found(_with_victims(problem, ruler, improved, options, began), ruler)
     from solver.cpsat.lexicographic import improve
 
     incumbent, interrupted = best_greedy(problem, ruler, options, progress, _undisturbed(start))
@@ -175,6 +179,43 @@ def _with_running_work(
     incumbent = make_way(problem, ruler, incumbent, _is_over(began, part * options.time_limit_s))
     above = Ruler(lifted.question, entitled=ruler.entitled)
     return _Found(Improved.nothing(lifted.up(incumbent)), above, lifted)
+
+
+def _in_pools(
+    problem: Problem,
+    ruler: Ruler,
+    improved: Improved,
+    options: SolveOptions,
+    began: float,
+    progress: ProgressListener | None,
+) -> _Found | None:
+    """The same where running work may give way, by the model that counts what starts in pools.
+
+    None where nothing is to give way, that model does not apply or would be too large, or the
+    search has been interrupted.
+    """
+    from solver.cpsat.lexicographic import improve
+    from solver.cpsat.pooled import applies
+
+    if any(note.startswith("interrupted") for note in improved.notes):
+        return None
+    with held(drop=True):
+        running = candidates(problem, improved.plan)
+        counts = sum(len(job.replicas) for job in running)
+        kinds = len({node.kind for node in problem.nodes})
+        counts += kinds * sum(len(job.roles) for job in problem.pending)
+        lifted = lift(problem, running)
+        if not running or counts > POOLED_COUNTS or not applies(lifted.question):
+            return None
+        above = Ruler(lifted.question, entitled=ruler.entitled)
+    plan = improved.plan
+    with suppress(KeyboardInterrupt):
+        little = _is_over(time.monotonic(), LITTLE_PART * options.time_limit_s)
+        plan = make_way(problem, ruler, plan, little)
+    found = improve(
+        lifted.question, above, lifted.up(plan), options, started_s=began, listener=progress
+    )
+    return _Found(found, above, lifted)
 
 
 def _with_victims(

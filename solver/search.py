@@ -51,7 +51,13 @@ class Effort(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SearchLimits:
-    """What one search may use."""
+    """What one search may use, and when it is good enough.
+
+    Parameters
+    ----------
+    gap, gap_abs
+        Gaps to the proved bound, relative and in units of the objective; one of them will do.
+    """
 
     effort: Effort
     time_s: float
@@ -59,6 +65,7 @@ class SearchLimits:
     workers: int | None
     seed: int
     gap: float
+    gap_abs: float = 0.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -130,6 +137,7 @@ def search(
     if limits.deterministic is not None:
         parameters.max_deterministic_time = max(limits.deterministic, 0.0)
     parameters.relative_gap_limit = limits.gap
+    parameters.absolute_gap_limit = max(limits.gap_abs, parameters.absolute_gap_limit)
     parameters.catch_sigint_signal = False
     state = _Watch(listener, sense)
     solver.best_bound_callback = state.bound_moved

@@ -136,8 +136,11 @@ class _Run:
                 return
 
     def _open(self, place: int) -> bool:
-        """Whether the step could still be improved, as far as is known."""
-        return self._ruler.steps[place].better(self._bounds[place], self._values[place])
+        """Whether the step could still be improved by more than the gap that is good enough."""
+        step = self._ruler.steps[place]
+        if not step.better(self._bounds[place], self._values[place]):
+            return False
+        return step.term(self._values[place], self._bounds[place]).gap_ratio > self._options.gap
 
     def _time_left(self) -> float:
         if self._deterministic_left is not None and self._deterministic_left <= 0:
@@ -196,7 +199,7 @@ class _Run:
             if not self._open(place) or self._time_left() <= 0:
                 return
             self._reach(place)
-            self._search_once(place, step, self._limits(place, effort))
+            self._search_once(place, step, self._limits(place, step, effort))
             if patterns is not None and effort is Effort.QUICK and self._open(place):
                 self._learn(place, step, patterns, partial(patterns.look, self._plan))
 
@@ -212,7 +215,7 @@ class _Run:
         for effort in (Effort.FIRM, Effort.THOROUGH):
             if not fits or not self._open(place) or self._time_left() <= 0:
                 break
-            fits = self._search_pools(self._pools, place, step, self._limits(place, effort))
+            fits = self._search_pools(self._pools, place, step, self._limits(place, step, effort))
         return fits
 
     def _search_pools(
@@ -234,7 +237,7 @@ class _Run:
         """Whole-node patterns for a step that looks at nodes one by one."""
         if not patterns_apply(self._problem, step):
             return None
-        limits = self._limits(place, Effort.THOROUGH)
+        limits = self._limits(place, step, Effort.THOROUGH)
         counts = len(self._problem.role_by_key) * len(self._problem.nodes)
         if counts * PATTERN_S_PER_COUNT > limits.time_s * PATTERN_PART:
             return None
@@ -316,7 +319,7 @@ class _Run:
                 self._pools = None
                 return
 
-    def _limits(self, place: int, effort: Effort) -> SearchLimits:
+    def _limits(self, place: int, step: Step, effort: Effort) -> SearchLimits:
         """A step may use half of what is left as long as others wait for their turn."""
         others = any(self._open(later) for later in range(place + 1, len(self._values)))
         share = 0.5 if others else 1.0
@@ -336,6 +339,7 @@ class _Run:
             workers=self._options.workers,
             seed=self._options.seed,
             gap=self._options.gap,
+            gap_abs=self._options.gap * step.scale,  # what is less than one unit counts as one
         )
 
     def _tell(self, step: Step) -> Callable[[float, float], None]:

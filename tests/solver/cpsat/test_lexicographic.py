@@ -5,9 +5,11 @@ from __future__ import annotations
 import pytest
 from ortools.sat.python import cp_model
 
+from solver.api import solve
 from solver.cpsat import lexicographic
 from solver.linear import NumbersTooLargeError, weighted
 from solver.options import SolveOptions
+from solver.result import SolveStatus
 from solver.search import Outcome, search
 from solver.tiers import Ruler
 from solver.verify import verify
@@ -95,3 +97,21 @@ def test_coefficients_beyond_64_bits_are_refused_by_name():
         weighted([(x, 2**60)])
     with pytest.raises(NumbersTooLargeError):
         weighted([(x, 1), (2**40, 2**20)])
+
+
+@pytest.mark.parametrize(("gap", "searched"), [(0.0, True), (1.0, False)])
+def test_a_step_that_is_good_enough_is_not_searched(gap: float, searched: bool, monkeypatch):
+    made = []
+
+    def counted(*args):
+        made.append(1)
+        return search(*args)
+
+    monkeypatch.setattr(lexicographic, "search", counted)
+    monkeypatch.setattr(lexicographic, "patterns_apply", lambda problem, step: False)
+    problem = Scenario().node("n1", gpus=8).job("a", gpus=5).job("b", gpus=9).job("c", gpus=4)
+
+    result = solve(problem.problem(), SolveOptions(workers=1, gap=gap))
+
+    assert bool(made) == searched
+    assert (result.status is SolveStatus.OPTIMAL) == searched

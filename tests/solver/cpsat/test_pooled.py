@@ -11,7 +11,7 @@ from ortools.sat.python import cp_model
 from solver.api import solve
 from solver.cpsat.model import PlacementModel, StepExpressions
 from solver.cpsat.pooled import PooledModel, applies, decides
-from solver.options import SolveOptions
+from solver.options import ModelChoice, SolveOptions
 from solver.preemption.candidates import candidates
 from solver.preemption.lift import Lift, lift
 from solver.problem import Problem
@@ -121,3 +121,20 @@ def test_what_cpu_keeps_out_of_the_pool_is_decided_on_named_nodes():
     assert result.status is SolveStatus.OPTIMAL
     assert [eviction.job for eviction in result.evictions] == ["other"]
     assert {placement.node for placement in result.plan.placements} == {"n2"}
+
+
+@settings(max_examples=15, suppress_health_check=list(HealthCheck), deadline=None)
+@given(crowded_problems().map(anywhere))
+def test_the_aggregated_path_decides_who_gives_way_in_pools_too(problem):
+    lifted(problem)
+
+    named = solve(problem, replace(OPTIONS, model=ModelChoice.DIRECT))
+    classes = solve(problem, replace(OPTIONS, model=ModelChoice.AGGREGATED))
+
+    assume(named.status is SolveStatus.OPTIMAL)
+    for mine, other in zip(classes.objectives, named.objectives, strict=True):
+        sign = 1 if mine.sense == "max" else -1
+        assert sign * mine.bound >= sign * other.value, (mine, other)
+        assert sign * mine.value <= sign * other.value, (mine, other)
+        if mine.value != other.value:
+            break
