@@ -39,13 +39,17 @@ def openb(
     limit: Annotated[
         int | None, typer.Option("--limit", min=0, help="Take only the first pods of the list.")
     ] = None,
+    node_limit: Annotated[
+        int | None,
+        typer.Option("--node-limit", min=0, help="Take only the first nodes of the list."),
+    ] = None,
     save: SaveOption = None,
 ) -> None:
     """Turn lists of the openb trace into a spec: pods are pending jobs in the list's order."""
     from specs.importers.openb import dropped, openb_spec, read_nodes, read_pods
 
     check_target(save, "--save")
-    machines = read_nodes(nodes)
+    machines = read_nodes(nodes)[:node_limit]
     work = read_pods(pods, limit) if pods is not None else ()
     names = ", ".join(path.name for path in (nodes, pods) if path is not None)
     text = "\n".join(openb_spec(machines, work, f"From {names}.")) + "\n"

@@ -43,6 +43,14 @@ def test_a_trace_becomes_a_spec_on_stdout_and_what_is_dropped_is_said(nodes, pod
     assert len(parse_spec(done.out).spec.jobs) == 2
 
 
+def test_nodes_may_be_limited(nodes, pods):
+    nodes.write_text(nodes.read_text() + "n1,64000,262144,2,T4\n")
+
+    done = unstrand("import", "openb", "--nodes", nodes, "--pods", pods, "--node-limit", 1)
+
+    assert [node.name for node in parse_spec(done.out).spec.cluster.nodes] == ["n0"]
+
+
 def test_pods_may_be_left_out_or_limited(nodes, pods):
     assert "jobs:" not in unstrand("import", "openb", "--nodes", nodes).out
 
