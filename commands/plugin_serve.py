@@ -113,7 +113,7 @@ def run(wishes: Wishes) -> None:
         for note in daemon.config.notes:
             logging.getLogger("unstrand.plugin").warning("%s", note)
         host, port = wishes.http
-        status = StatusServer(daemon.metrics, lambda: daemon.unready)
+        status = StatusServer(daemon.metrics, lambda: daemon.unready, lambda: daemon.remarks)
         async with status.listening(host, port):
             await daemon.run(stop)
 

@@ -18,21 +18,18 @@ from plugin.advertise import Advertiser
 from plugin.cdi import CdiFolder
 from plugin.config import PluginConfig
 from plugin.devices.base import DeviceSource, NodeDevices
-from plugin.double_use import double_uses
 from plugin.endpoint import Endpoint
-from plugin.errors import PluginError
-from plugin.exposure import exposure_notes, read_exposure
+from plugin.errors import DriverError, PluginError
 from plugin.geometry import GeometryTask
 from plugin.health import HealthBook
 from plugin.kubelet import FolderWatch, KubeletPaths, Ownership, identity
 from plugin.metrics import Metrics
-from plugin.pod_resources import Holding, by_resource, holdings
+from plugin.monitor import HealthMonitor
+from plugin.pod_resources import by_resource, holdings
+from plugin.remarks import Remarks
 from plugin.resources import offer
 
 log = logging.getLogger("unstrand.plugin")
-
-EVENT_WAIT_S = 0.5
-"""Longest wait for an error of the driver before looking whether to stop."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,10 +90,10 @@ class Daemon:
         self.config = load_config()
         self.health = health if health is not None else HealthBook()
         self.metrics = metrics if metrics is not None else Metrics()
+        self._monitor = HealthMonitor(source, self.health, self.metrics)
         self.node: NodeDevices | None = None
         self.troubles: dict[str, str] = {"start": "devices are not listed yet"}
-        self.notes: tuple[str, ...] = ()
-        self.doubles: tuple[str, ...] = ()
+        self._remarks = Remarks(self.metrics, settings.runtime_config)
         self._load_config, self._config_stamp = load_config, config_stamp
         self._cdi, self._geometry = cdi, geometry
         self._advertiser = Advertiser(
@@ -104,6 +101,7 @@ class Daemon:
         )
         self._wake = asyncio.Event()
         self._rescan = True
+        self._retiring: frozenset[str] = frozenset()
         self._owner = Ownership(settings.paths.ours, self.config.domain)
         self._watch = FolderWatch(
             settings.paths.plugins, settings.paths.check_interval_s, settings.paths.inotify
@@ -120,6 +118,11 @@ class Daemon:
             if not endpoint.registered
         }
         return self.troubles | self._advertiser.troubles | pending
+
+    @property
+    def remarks(self) -> tuple[str, ...]:
+        """What an operator should know, though the plugin may be ready."""
+        return (*self.config.notes, *self._remarks.now)
 
     @property
     def endpoints(self) -> dict[str, Endpoint]:
@@ -201,55 +204,46 @@ class Daemon:
         Raises
         ------
         DriverError
-            The devices cannot be listed; what is advertised stays as it is.
+            The devices cannot be listed; those of the last listing are advertised as before, with
+            what has become of their health.
         """
-        if self._rescan or self.node is None or self._busy:
-            self._rescan = False
-            try:
-                self.node = await asyncio.to_thread(self.source.scan)
-            except Exception:
-                self._rescan = True
-                raise
-            self.troubles.pop("start", None)
-            await self._probe_all()
+        trouble = await self._list_devices()
         node = self.node
-        held_by_pods = await holdings(self.settings.paths.pod_resources)
-        in_use = None if held_by_pods is None else by_resource(held_by_pods)
-        self._report_double_uses(held_by_pods or (), node)
-        retiring: frozenset[str] = frozenset()
-        if self._geometry is not None:
-            held = None if in_use is None else frozenset().union(*in_use.values())
-            retiring = await asyncio.to_thread(self._geometry.advance, node, held)
+        if node is None:
+            raise trouble or DriverError("devices are not listed yet")
+        held = await holdings(self.settings.paths.pod_resources)
+        in_use = None if held is None else by_resource(held)
+        if self._geometry is not None and trouble is None:
+            who = None if in_use is None else frozenset().union(*in_use.values())
+            self._retiring = await asyncio.to_thread(self._geometry.advance, node, who)
             if self._geometry.changed_devices:
                 node = self.node = await asyncio.to_thread(self.source.scan)
         wanted = offer(node, self.config)
-        notes = (*wanted.notes, *await asyncio.to_thread(self._look_at_runtime))
-        if notes != self.notes:
-            self.notes = notes
-            for note in notes:
-                log.warning("%s", note)
+        await self._remarks.update(node, self.config, wanted.notes, held or ())
         if not self.endpoints:
             self._owner.sweep()
-        self._advertiser.advertise(node, self.config, wanted.resources, in_use, retiring)
+        self._advertiser.advertise(node, self.config, wanted.resources, in_use, self._retiring)
         if self._cdi is not None:
             await asyncio.to_thread(self._cdi.write, node, self.config)
+        if trouble is not None:
+            raise trouble
 
-    def _look_at_runtime(self) -> tuple[str, ...]:
-        """Remarks on what the container runtime lets containers take; its file may change."""
-        if self.settings.runtime_config is None:
-            return ()
-        exposure = read_exposure(self.settings.runtime_config)
-        self.metrics.exposed(exposure.environment)
-        return exposure_notes(exposure, self.config)
-
-    def _report_double_uses(self, held: tuple[Holding, ...], node: NodeDevices) -> None:
-        """Say each once, for as long as it lasts; nobody can take a device from a container."""
-        doubles = double_uses(held, node)
-        for line in doubles:
-            if line not in self.doubles:
-                log.warning("%s", line)
-        self.doubles = doubles
-        self.metrics.double_uses.set(len(doubles))
+    async def _list_devices(self) -> Exception | None:
+        """List the devices if it is time to; what came in between."""
+        if not (self._rescan or self.node is None or self._busy):
+            return None
+        self._rescan = False
+        try:
+            self.node = await asyncio.to_thread(self.source.scan)
+        except Exception as error:
+            self._rescan = True
+            return error
+        self.troubles.pop("start", None)
+        # A new start does not trust a GPU that still fails. Where none can be probed, the loop of
+        # the probes says so.
+        with contextlib.suppress(DriverError):
+            await self._monitor.probe(self.node)
+        return None
 
     # --- what may change -----------------------------------------------------------------------
 
@@ -262,35 +256,13 @@ class Daemon:
         self.metrics.ready.set(0 if self.unready else 1)
 
     async def _event_loop(self) -> None:
-        events = await asyncio.to_thread(lambda: list(self.source.events(EVENT_WAIT_S)))
-        gpus = [gpu.uuid for gpu in self.node.gpus] if self.node else []
-        for event in events:
-            action = self.health.observe(event, gpus, time.monotonic())
-            self.metrics.xids.labels(str(event.xid), action.value).inc()
-            log.warning("XID %d on %s: %s", event.xid, event.gpu or "all GPUs", action.value)
-        if events:
+        if await self._monitor.take_events(self.node):
             self.changed()
 
     async def _probe_loop(self) -> None:
         await asyncio.sleep(self.settings.probe_s)
-        if await self._probe_all():
+        if await self._monitor.probe(self.node):
             self.changed(devices=True)
-
-    async def _probe_all(self) -> bool:
-        """Probe each GPU; whether any is now better or worse than before.
-
-        Also done with every listing, so that a new start does not trust a GPU that still fails.
-        """
-        news = False
-        for gpu in self.node.gpus if self.node else ():
-            was = self.health.why(gpu.uuid)
-            trouble = await asyncio.to_thread(self.source.probe, gpu.uuid)
-            self.health.probed(gpu.uuid, trouble, time.monotonic())
-            now = self.health.why(gpu.uuid)
-            if was != now:
-                log.warning("GPU %d: %s", gpu.index, now or "healthy again")
-                news = True
-        return news
 
     async def _config_loop(self) -> None:
         stamp = self._config_stamp()

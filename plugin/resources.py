@@ -105,7 +105,7 @@ def offer(node: NodeDevices, config: PluginConfig) -> Offer:
     ConfigError
         A resource would get a name that the kubelet refuses.
     """
-    notes: list[str] = []
+    notes = list(_unmonitored(node))
     groups: dict[str, list[Device]] = {}
     for suffix, device in _devices(node, config.mig_strategy, notes):
         groups.setdefault(suffix, []).append(device)
@@ -115,6 +115,17 @@ def offer(node: NodeDevices, config: PluginConfig) -> Offer:
             notes.append(f"sharing names {config.domain}/{sharing.suffix}, which no device has")
     made = [_resource(suffix, devices, config, notes) for suffix, devices in groups.items()]
     return Offer(resources=tuple(sorted(made, key=lambda r: r.name)), notes=tuple(notes))
+
+
+def _unmonitored(node: NodeDevices) -> Iterator[str]:
+    """GPUs that are healthy only because nobody reports their errors, by reason."""
+    reasons: dict[str, list[int]] = {}
+    for gpu in node.gpus:
+        if gpu.unmonitored is not None:
+            reasons.setdefault(gpu.unmonitored, []).append(gpu.index)
+    for why, indexes in reasons.items():
+        which = f"GPU {indexes[0]}" if len(indexes) == 1 else f"each of the GPUs {indexes}"
+        yield f"{which} is unmonitored: {why}; probes alone find out when it fails"
 
 
 def _resource(

@@ -61,6 +61,9 @@ class PhysicalGpu:
     fault
         Why the driver cannot use it, None where it can: such a GPU stays in the list, so that its
         devices are told to be unhealthy and do not just vanish.
+    unmonitored
+        Why the driver does not report its critical errors (XIDs); None where it does. Such a GPU is
+        healthy until a probe fails.
     """
 
     index: int
@@ -75,6 +78,7 @@ class PhysicalGpu:
     instances: tuple[MigInstance, ...] = ()
     compute_capability: tuple[int, int] | None = None
     fault: str | None = None
+    unmonitored: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -132,11 +136,23 @@ class DeviceSource(Protocol):
         ...
 
     def events(self, timeout_s: float) -> Iterator[XidEvent]:
-        """Give the errors reported since the last call, waiting up to `timeout_s` for one."""
+        """Give the errors reported since the last call, waiting up to `timeout_s` for one.
+
+        Raises
+        ------
+        DriverError
+            The driver cannot be asked, which says nothing about any GPU.
+        """
         ...
 
     def probe(self, gpu: str) -> str | None:
-        """Say what is wrong with a GPU at this moment; None where it answers and needs nothing."""
+        """Say what is wrong with a GPU at this moment; None where it answers and needs nothing.
+
+        Raises
+        ------
+        DriverError
+            The driver cannot be asked, so neither is known.
+        """
         ...
 
     def close(self) -> None:

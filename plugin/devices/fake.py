@@ -2,7 +2,7 @@
 
 What tests and newcomers use. A state file, read again whenever it changes, says what goes wrong:
 
-    {"driver": "absent", "lost": [3], "slow_s": 0.5,
+    {"driver": "absent", "lost": [3], "slow_s": 0.5, "unmonitored": [2], "monitor": "broken",
      "xids": [{"xid": 79, "gpu": 0}, {"xid": 43, "gpu": 1, "gi": 2, "ci": 0}],
      "mig": {"0": [{"profile": "3g.40gb", "start": 4}]}}
 
@@ -26,6 +26,7 @@ from plugin.devices.base import (
     PhysicalGpu,
     XidEvent,
 )
+from plugin.devices.nvml_events import NO_XIDS
 from plugin.errors import DriverError
 from topology.graph import NodeTopology
 from topology.hardware import gpu_model
@@ -116,6 +117,7 @@ class FakeSource:
             instances=instances,
             compute_capability=_capability(model or ""),
             fault="GPU is lost" if index in state.get("lost", ()) else None,
+            unmonitored=NO_XIDS if index in state.get("unmonitored", ()) else None,
         )
 
     def uuid(self, index: int) -> str:
@@ -126,6 +128,7 @@ class FakeSource:
         """Give the entries of `xids` that are new."""
         until = time.monotonic() + timeout_s
         while True:
+            self._check_monitor()
             xids = list(self._look().get("xids", ()))
             fresh, self._told = xids[self._told :], len(xids)
             for entry in fresh:
@@ -142,8 +145,14 @@ class FakeSource:
 
     def probe(self, gpu: str) -> str | None:
         """Say whether the GPU is lost."""
+        self._check_monitor()
         lost = {self.uuid(index) for index in self._look().get("lost", ())}
         return "GPU is lost" if gpu in lost else None
+
+    def _check_monitor(self) -> None:
+        trouble = self._look().get("monitor")
+        if trouble is not None:
+            raise DriverError(f"the driver cannot be asked: {trouble}")
 
     def close(self) -> None:
         """Nothing to let go of."""

@@ -274,6 +274,48 @@ def test_a_restart_does_not_heal_a_gpu_that_still_fails(kubelet: Kubelet, plugin
     assert kubelet.allocatable() == 7
 
 
+def test_a_monitor_that_breaks_takes_no_gpu_away_and_heals_none(kubelet: Kubelet, plugin: Starts):
+    kubelet.do("start")
+    ours = plugin()
+    eventually(lambda: kubelet.allocatable() == 8)
+    ours.state.set(xids=[{"xid": 79, "gpu": 0}], monitor="Unknown Error")
+    eventually(lambda: {"events", "probe"} <= set(ours.daemon.unready))
+    assert kubelet.allocatable() == 8
+
+    ours.state.set(xids=[{"xid": 79, "gpu": 0}])
+    eventually(lambda: kubelet.allocatable() == 7)
+    ours.state.set(monitor="Unknown Error", xids=[{"xid": 79, "gpu": 0}])
+    time.sleep(0.8)  # four times the hold-down, in which nothing was learnt
+    assert kubelet.allocatable() == 7
+    ours.state.set()
+
+    eventually(lambda: kubelet.allocatable() == 8)
+    eventually(lambda: not ours.daemon.unready)
+
+
+def test_an_error_is_told_while_the_devices_cannot_be_listed(kubelet: Kubelet, plugin: Starts):
+    kubelet.do("start")
+    ours = plugin()
+    eventually(lambda: kubelet.allocatable() == 8)
+
+    ours.state.set(driver="Unknown Error", xids=[{"xid": 79, "gpu": 0}])
+
+    eventually(lambda: kubelet.allocatable() == 7)
+
+
+def test_an_unmonitored_gpu_is_given_out_and_seen_as_such(kubelet: Kubelet, plugin: Starts):
+    kubelet.do("start")
+    ours = plugin()
+    eventually(lambda: kubelet.allocatable() == 8)
+
+    ours.state.set(unmonitored=[2])
+
+    eventually(lambda: "GPU 2 is unmonitored" in "".join(ours.daemon.remarks))
+    assert "unstrand_plugin_unmonitored_gpus 1.0" in ours.daemon.metrics.text().decode()
+    assert kubelet.allocatable() == 8
+    assert not ours.daemon.unready
+
+
 def test_the_status_of_a_pod_tells_of_its_failed_device(kubelet: Kubelet, plugin: Starts):
     kubelet.do("start")
     ours = plugin()

@@ -122,7 +122,7 @@ def test_c22_a_node_that_is_closed_while_the_plugin_runs_is_noticed(
             value = ours.metrics.registry.get_sample_value(name)
             assert value is not None
             accepted.append(value)
-        assert ours.notes == ()
+        assert ours.remarks == ()
         for endpoint in ours.endpoints.values():
             await endpoint.stop()
         return accepted

@@ -72,6 +72,16 @@ def test_a_renamed_resource_is_called_shared():
     assert counts(replace(DEFAULTS, sharing=(sharing,)), gpu(0)) == {"nvidia.com/gpu.shared": 2}
 
 
+def test_gpus_that_report_no_errors_are_named_once():
+    gpus = [gpu(index, unmonitored="no events" if index else None) for index in range(3)]
+
+    offered = offer(node(*gpus), DEFAULTS)
+
+    assert len(offered.resources[0].owner) == 3
+    (note,) = offered.notes
+    assert note.startswith("each of the GPUs [1, 2] is unmonitored: no events")
+
+
 def test_mps_of_instances_is_refused():
     sharing = Sharing(suffix="gpu", replicas=2, mps=True)
     config = replace(SINGLE, sharing=(sharing,))
