@@ -16,7 +16,7 @@ from pathlib import Path
 
 from plugin.advertise import Advertiser
 from plugin.cdi import CdiFolder
-from plugin.config import PluginConfig
+from plugin.config import MigStrategy, PluginConfig
 from plugin.devices.base import DeviceSource, NodeDevices
 from plugin.endpoint import Endpoint
 from plugin.errors import DriverError, PluginError
@@ -27,7 +27,7 @@ from plugin.metrics import Metrics
 from plugin.monitor import HealthMonitor
 from plugin.pod_resources import by_resource, holdings
 from plugin.remarks import Remarks
-from plugin.resources import offer
+from plugin.resources import hidden_instances, offer
 
 log = logging.getLogger("unstrand.plugin")
 
@@ -219,6 +219,7 @@ class Daemon:
             if self._geometry.changed_devices:
                 node = self.node = await asyncio.to_thread(self.source.scan)
         wanted = offer(node, self.config)
+        self._say_hidden(node)
         await self._remarks.update(node, self.config, wanted.notes, held or ())
         if not self.endpoints:
             self._owner.sweep()
@@ -227,6 +228,14 @@ class Daemon:
             await asyncio.to_thread(self._cdi.write, node, self.config)
         if trouble is not None:
             raise trouble
+
+    def _say_hidden(self, node: NodeDevices) -> None:
+        """A plugin that should serve instances and may not see them is not ready."""
+        hidden = hidden_instances(node)
+        if hidden and self.config.mig_strategy is not MigStrategy.NONE:
+            self.troubles["mig"] = hidden[0]
+        else:
+            self.troubles.pop("mig", None)
 
     async def _list_devices(self) -> Exception | None:
         """List the devices if it is time to; what came in between."""

@@ -106,6 +106,8 @@ def offer(node: NodeDevices, config: PluginConfig) -> Offer:
         A resource would get a name that the kubelet refuses.
     """
     notes = list(_unmonitored(node))
+    if config.mig_strategy is not MigStrategy.NONE:
+        notes += hidden_instances(node)
     groups: dict[str, list[Device]] = {}
     for suffix, device in _devices(node, config.mig_strategy, notes):
         groups.setdefault(suffix, []).append(device)
@@ -115,6 +117,15 @@ def offer(node: NodeDevices, config: PluginConfig) -> Offer:
             notes.append(f"sharing names {config.domain}/{sharing.suffix}, which no device has")
     made = [_resource(suffix, devices, config, notes) for suffix, devices in groups.items()]
     return Offer(resources=tuple(sorted(made, key=lambda r: r.name)), notes=tuple(notes))
+
+
+def hidden_instances(node: NodeDevices) -> tuple[str, ...]:
+    """GPUs whose instances cannot be listed, with the reason of each."""
+    return tuple(
+        f"GPU {gpu.index} has MIG on, and its instances cannot be listed: {gpu.hidden}"
+        for gpu in node.gpus
+        if gpu.hidden is not None
+    )
 
 
 def _unmonitored(node: NodeDevices) -> Iterator[str]:

@@ -61,6 +61,9 @@ class PhysicalGpu:
     fault
         Why the driver cannot use it, None where it can: such a GPU stays in the list, so that its
         devices are told to be unhealthy and do not just vanish.
+    hidden
+        Why its instances cannot be listed, though MIG is on; None where they can. `instances` are
+        then those that were known before.
     unmonitored
         Why the driver does not report its critical errors (XIDs); None where it does. Such a GPU is
         healthy until a probe fails.
@@ -78,6 +81,7 @@ class PhysicalGpu:
     instances: tuple[MigInstance, ...] = ()
     compute_capability: tuple[int, int] | None = None
     fault: str | None = None
+    hidden: str | None = None
     unmonitored: str | None = None
 
 

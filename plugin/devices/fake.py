@@ -2,7 +2,8 @@
 
 What tests and newcomers use. A state file, read again whenever it changes, says what goes wrong:
 
-    {"driver": "absent", "lost": [3], "slow_s": 0.5, "unmonitored": [2], "monitor": "broken",
+    {"driver": "absent", "lost": [3], "slow_s": 0.5, "unmonitored": [2], "hidden": [1],
+     "monitor": "broken",
      "xids": [{"xid": 79, "gpu": 0}, {"xid": 43, "gpu": 1, "gi": 2, "ci": 0}],
      "mig": {"0": [{"profile": "3g.40gb", "start": 4}]}}
 
@@ -27,6 +28,7 @@ from plugin.devices.base import (
     XidEvent,
 )
 from plugin.devices.nvml_events import NO_XIDS
+from plugin.devices.nvml_mig import MONITOR_WAY_OUT
 from plugin.errors import DriverError
 from topology.graph import NodeTopology
 from topology.hardware import gpu_model
@@ -117,6 +119,7 @@ class FakeSource:
             instances=instances,
             compute_capability=_capability(model or ""),
             fault="GPU is lost" if index in state.get("lost", ()) else None,
+            hidden=MONITOR_WAY_OUT if index in state.get("hidden", ()) else None,
             unmonitored=NO_XIDS if index in state.get("unmonitored", ()) else None,
         )
 

@@ -6,7 +6,6 @@ An error of one GPU never ends a listing: the GPU stays in it with a fault.
 from __future__ import annotations
 
 import contextlib
-import ctypes
 import threading
 from collections.abc import Iterator
 from dataclasses import replace
@@ -14,9 +13,9 @@ from pathlib import Path
 from typing import Any
 
 from plugin.devices import nvml_mig
-from plugin.devices.base import GeometryError, NodeDevices, PhysicalGpu, XidEvent
+from plugin.devices.base import GeometryError, MigInstance, NodeDevices, PhysicalGpu, XidEvent
 from plugin.devices.nvml_events import XidMonitor
-from plugin.devices.nvml_links import links_of
+from plugin.devices.nvml_links import clique_of, links_of
 from plugin.errors import DriverError
 from topology.graph import NodeTopology
 from topology.hardware import canonical_model
@@ -28,7 +27,6 @@ CONTROL_NODES = (
     "/dev/nvidia-uvm-tools",
     "/dev/nvidia-modeset",
 )
-FABRIC_READY = 3
 LOST_ACCESS = (
     "a container loses its devices on systemctl daemon-reload where they are not in its spec; "
     "restart this pod if it lasts"
@@ -90,7 +88,7 @@ class NvmlSource:
                 driver_version=_said(nvml, nvml.nvmlSystemGetDriverVersion, ""),
                 cuda_version=_cuda(_said(nvml, nvml.nvmlSystemGetCudaDriverVersion_v2, 0)),
                 control_nodes=tuple(path for path in CONTROL_NODES if Path(path).exists()),
-                clique=self._clique(gpus),
+                clique=clique_of(nvml, [self._handles.get(gpu.uuid) for gpu in gpus]),
             )
 
     def _start(self) -> Any:  # noqa: ANN401 - the binding has no types
@@ -142,6 +140,7 @@ class NvmlSource:
         bus = str(nvml.nvmlDeviceGetPciInfo(handle).busId)
         minor = nvml.nvmlDeviceGetMinorNumber(handle)
         capable, enabled = nvml_mig.mode(nvml, handle)
+        instances, hidden = self._instances(index, handle, minor) if enabled else ((), None)
         return PhysicalGpu(
             index=index,
             uuid=str(nvml.nvmlDeviceGetUUID(handle)),
@@ -152,9 +151,26 @@ class NvmlSource:
             numa_node=self._numa(bus),
             mig_capable=capable,
             mig_enabled=enabled,
-            instances=nvml_mig.instances(nvml, handle, minor) if enabled else (),
+            instances=instances,
+            hidden=hidden,
             compute_capability=tuple(nvml.nvmlDeviceGetCudaComputeCapability(handle)),
         )
+
+    def _instances(
+        self,
+        index: int,
+        handle: Any,  # noqa: ANN401
+        minor: int,
+    ) -> tuple[tuple[MigInstance, ...], str | None]:
+        """Instances of a GPU; where we may not look, those of the last look and the way out."""
+        nvml = self._library
+        try:
+            return nvml_mig.instances(nvml, handle, minor), None
+        except nvml.NVMLError as error:
+            if error.value != nvml.NVML_ERROR_NO_PERMISSION:
+                raise
+            known = self._last.get(index)
+            return (known.instances if known else ()), f"{error}: {nvml_mig.MONITOR_WAY_OUT}"
 
     def _watched(self, gpus: tuple[PhysicalGpu, ...]) -> tuple[PhysicalGpu, ...]:
         """The same GPUs, with who of them reports no errors."""
@@ -189,24 +205,6 @@ class NvmlSource:
             )
             self._links = (uuids, topology)
         return self._links[1]
-
-    def _clique(self, gpus: tuple[PhysicalGpu, ...]) -> str | None:
-        """NVLink domain and clique; None unless all GPUs agree."""
-        nvml = self._library
-        found = set()
-        for gpu in gpus:
-            info = nvml.c_nvmlGpuFabricInfo_v2_t()
-            try:
-                nvml.nvmlDeviceGetGpuFabricInfoV(self._handles[gpu.uuid], ctypes.byref(info))
-            except (nvml.NVMLError, KeyError):
-                return None
-            cluster = bytes(info.clusterUuid)
-            if info.state != FABRIC_READY or info.status != 0 or not any(cluster):
-                return None
-            text = cluster.hex()
-            dashed = "-".join((text[:8], text[8:12], text[12:16], text[16:20], text[20:]))
-            found.add(f"{dashed}.{info.cliqueId}")
-        return found.pop() if len(found) == 1 else None
 
     # --- health --------------------------------------------------------------------------------
 
@@ -263,7 +261,9 @@ class NvmlSource:
             try:
                 nvml_mig.destroy(self._library, self._handles[gpu], gi)
             except self._library.NVMLError as error:
-                raise GeometryError(f"instance {gi} not destroyed: {error}") from error
+                raise GeometryError(
+                    f"instance {gi} not destroyed: {nvml_mig.why(self._library, error)}"
+                ) from error
 
     def create(self, gpu: str, profile: str, start: int) -> int:
         """Make an instance; GeometryError where the driver refuses."""
@@ -271,7 +271,8 @@ class NvmlSource:
             try:
                 return nvml_mig.create(self._library, self._handles[gpu], profile, start)
             except self._library.NVMLError as error:
-                raise GeometryError(f"{profile} at {start} not created: {error}") from error
+                reason = nvml_mig.why(self._library, error)
+                raise GeometryError(f"{profile} at {start} not created: {reason}") from error
 
 
 def _is_of_a_gpu(nvml: Any, error: Any) -> bool:  # noqa: ANN401

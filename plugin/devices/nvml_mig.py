@@ -17,6 +17,13 @@ MIG_MINORS = Path("/proc/driver/nvidia-caps/mig-minors")
 
 MAX_INSTANCES = 16
 
+MONITOR_WAY_OUT = (
+    "set NVIDIA_MIG_MONITOR_DEVICES=all in the plugin's container, or make it privileged"
+)
+CONFIG_WAY_OUT = (
+    "set NVIDIA_MIG_CONFIG_DEVICES=all in the plugin's container and give it CAP_SYS_ADMIN"
+)
+
 
 def mode(nvml: Any, handle: Any) -> tuple[bool, bool]:  # noqa: ANN401
     """Whether the GPU can be cut, and whether it is set to be."""
@@ -33,15 +40,20 @@ def instances(
     minor: int,
     mig_minors: Path = MIG_MINORS,
 ) -> tuple[MigInstance, ...]:
-    """Instances of a GPU, in order of their numbers; holes in the driver's list are passed over."""
+    """Instances of a GPU, in order of their numbers; holes in the driver's list are passed over.
+
+    Any other error is raised: taken for a hole, it would make instances vanish that are there.
+    """
     nodes = _capabilities(mig_minors)
     names = _profiles(nvml, handle)
     found = []
     for index in range(nvml.nvmlDeviceGetMaxMigDeviceCount(handle)):
         try:
             mig = nvml.nvmlDeviceGetMigDeviceHandleByIndex(handle, index)
-        except nvml.NVMLError:
-            continue
+        except nvml.NVMLError as error:
+            if error.value in (nvml.NVML_ERROR_NOT_FOUND, nvml.NVML_ERROR_INVALID_ARGUMENT):
+                continue
+            raise
         gi, ci = nvml.nvmlDeviceGetGpuInstanceId(mig), nvml.nvmlDeviceGetComputeInstanceId(mig)
         info = nvml.nvmlGpuInstanceGetInfo(nvml.nvmlDeviceGetGpuInstanceById(handle, gi))
         about = nvml.nvmlDeviceGetAttributes_v2(mig)
@@ -91,6 +103,13 @@ def _capabilities(mig_minors: Path) -> dict[str, str]:
     return {
         words[0]: f"/dev/nvidia-caps/nvidia-cap{words[1]}" for words in pairs if len(words) == 2
     }
+
+
+def why(nvml: Any, error: Any) -> str:  # noqa: ANN401
+    """An error of making or destroying in words; with the way out where a right is missing."""
+    if error.value == nvml.NVML_ERROR_NO_PERMISSION:
+        return f"{error}: {CONFIG_WAY_OUT}"
+    return str(error)
 
 
 def processes(nvml: Any, handle: Any, gi: int) -> tuple[int, ...]:  # noqa: ANN401

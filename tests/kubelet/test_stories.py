@@ -316,6 +316,21 @@ def test_an_unmonitored_gpu_is_given_out_and_seen_as_such(kubelet: Kubelet, plug
     assert not ours.daemon.unready
 
 
+def test_instances_that_may_not_be_seen_make_it_unready_with_the_way_out(
+    kubelet: Kubelet, plugin: Starts, root: Path
+):
+    kubelet.do("start")
+    (root / "fake.json").write_text('{"mig": {"0": []}, "hidden": [0]}')
+
+    ours = plugin(config=MIXED)
+
+    eventually(lambda: kubelet.allocatable() == 7)
+    assert "NVIDIA_MIG_MONITOR_DEVICES=all" in ours.daemon.unready["mig"]
+    ours.state.set(mig={"0": SEVEN})
+    eventually(lambda: kubelet.allocatable("nvidia.com/mig-1g.10gb") == 7)
+    eventually(lambda: not ours.daemon.unready)
+
+
 def test_the_status_of_a_pod_tells_of_its_failed_device(kubelet: Kubelet, plugin: Starts):
     kubelet.do("start")
     ours = plugin()

@@ -64,6 +64,7 @@ class Library:
         self.odd: dict[int, int] = {}
         self.silent: set[int] = {0}
         self.freed: list[str] = []
+        self.mig_fails: int | None = None
         self.wait_fails: int | None = None
         self.broken: int | None = None
         self.pending: list[Any] = []
@@ -151,6 +152,8 @@ class Library:
         return 7
 
     def nvmlDeviceGetMigDeviceHandleByIndex(self, handle: int, index: int):
+        if self.mig_fails:
+            raise NVMLError(self.mig_fails)
         if index != 3:
             raise NVMLError(MISSING)
         return "MIG-1"
@@ -186,6 +189,8 @@ class Library:
             array[0], array[1] = Placement(0, 1), Placement(1, 1)
 
     def nvmlDeviceCreateGpuInstanceWithPlacement(self, handle, profile, placement):
+        if self.mig_fails:
+            raise NVMLError(self.mig_fails)
         return 9
 
     def nvmlGpuInstanceGetComputeInstanceProfileInfo(self, instance, number, engine, version):
@@ -410,6 +415,41 @@ def test_an_instance_is_made_where_it_may_start():
         source.create("GPU-1", "1g.10gb", 5)
     with pytest.raises(GeometryError, match="no profile 9g"):
         source.create("GPU-1", "9g.99gb", 0)
+
+
+def test_without_the_right_to_see_instances_what_to_set_is_said():
+    library = Library()
+    library.mig_fails = FORBIDDEN
+
+    gpu = NvmlSource(library).scan().gpus[1]
+
+    assert (gpu.fault, gpu.instances) == (None, ())
+    assert gpu.hidden is not None
+    assert "Insufficient Permissions: set NVIDIA_MIG_MONITOR_DEVICES=all" in gpu.hidden
+    assert "privileged" in gpu.hidden
+
+
+def test_instances_that_were_seen_do_not_vanish_when_they_cannot_be_seen_any_more():
+    library = Library()
+    source = NvmlSource(library)
+    (before,) = source.scan().gpus[1].instances
+
+    library.mig_fails = FORBIDDEN
+    assert source.scan().gpus[1].instances == (before,)
+    library.mig_fails = UNKNOWN
+
+    gpu = source.scan().gpus[1]
+    assert (gpu.instances, gpu.fault) == ((before,), "Unknown Error")
+
+
+def test_without_the_right_to_make_instances_what_to_set_is_said():
+    library = Library()
+    source = NvmlSource(library)
+    source.scan()
+    library.mig_fails = FORBIDDEN
+
+    with pytest.raises(GeometryError, match=r"NVIDIA_MIG_CONFIG_DEVICES=all.*CAP_SYS_ADMIN"):
+        source.create("GPU-1", "1g.10gb", 1)
 
 
 def test_an_instance_without_compute_does_not_stay():
