@@ -214,13 +214,14 @@ class Daemon:
         held = await holdings(self.settings.paths.pod_resources)
         in_use = None if held is None else by_resource(held)
         if self._geometry is not None and trouble is None:
-            who = None if in_use is None else frozenset().union(*in_use.values())
+            who = None if held is None else {one.device: one.pod for one in held}
             self._retiring = await asyncio.to_thread(self._geometry.advance, node, who)
             if self._geometry.changed_devices:
                 node = self.node = await asyncio.to_thread(self.source.scan)
         wanted = offer(node, self.config)
         self._say_hidden(node)
-        await self._remarks.update(node, self.config, wanted.notes, held or ())
+        notes = (*wanted.notes, *(self._geometry.remarks if self._geometry is not None else ()))
+        await self._remarks.update(node, self.config, notes, held or ())
         if not self.endpoints:
             self._owner.sweep()
         self._advertiser.advertise(node, self.config, wanted.resources, in_use, self._retiring)

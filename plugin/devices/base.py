@@ -168,11 +168,28 @@ class GeometryError(PluginError):
     """The driver refuses to make or destroy an instance."""
 
 
+@dataclass(frozen=True, slots=True)
+class GpuProcess:
+    """A process on a GPU; its name may be unknown, as of one outside of our namespace."""
+
+    pid: int
+    name: str = ""
+
+    def __str__(self) -> str:
+        return f"PID {self.pid} ({self.name})" if self.name else f"PID {self.pid}"
+
+
 class GeometryDriver(Protocol):
     """What it takes to cut a GPU anew; a `DeviceSource` that can do so has these as well."""
 
-    def processes(self, gpu: str, gi: int) -> tuple[int, ...]:
-        """Processes that compute in an instance."""
+    def processes(self, gpu: str, gi: int) -> tuple[GpuProcess, ...]:
+        """Processes that compute in an instance.
+
+        Raises
+        ------
+        GeometryError
+            The driver does not tell.
+        """
         ...
 
     def destroy(self, gpu: str, gi: int) -> None:

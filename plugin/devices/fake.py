@@ -5,7 +5,8 @@ What tests and newcomers use. A state file, read again whenever it changes, says
     {"driver": "absent", "lost": [3], "slow_s": 0.5, "unmonitored": [2], "hidden": [1],
      "monitor": "broken",
      "xids": [{"xid": 79, "gpu": 0}, {"xid": 43, "gpu": 1, "gi": 2, "ci": 0}],
-     "mig": {"0": [{"profile": "3g.40gb", "start": 4}]}}
+     "mig": {"0": [{"profile": "3g.40gb", "start": 4}]},
+     "processes": [{"gpu": 0, "gi": 1, "pid": 4711, "name": "python3"}], "refuse": ["4g.40gb"]}
 
 Each entry of `xids` is reported once, when it is new in the list.
 """
@@ -22,6 +23,7 @@ from typing import Any
 
 from plugin.devices.base import (
     GeometryError,
+    GpuProcess,
     MigInstance,
     NodeDevices,
     PhysicalGpu,
@@ -162,9 +164,14 @@ class FakeSource:
 
     # --- geometry ------------------------------------------------------------------------------
 
-    def processes(self, gpu: str, gi: int) -> tuple[int, ...]:
-        """No process ever runs here."""
-        return ()
+    def processes(self, gpu: str, gi: int) -> tuple[GpuProcess, ...]:
+        """Processes that the state file says run in an instance."""
+        index = self._index(gpu)
+        return tuple(
+            GpuProcess(one["pid"], one.get("name", ""))
+            for one in self._look().get("processes", ())
+            if (one["gpu"], one["gi"]) == (index, gi)
+        )
 
     def destroy(self, gpu: str, gi: int) -> None:
         """Destroy an instance."""

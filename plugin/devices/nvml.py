@@ -13,7 +13,14 @@ from pathlib import Path
 from typing import Any
 
 from plugin.devices import nvml_mig
-from plugin.devices.base import GeometryError, MigInstance, NodeDevices, PhysicalGpu, XidEvent
+from plugin.devices.base import (
+    GeometryError,
+    GpuProcess,
+    MigInstance,
+    NodeDevices,
+    PhysicalGpu,
+    XidEvent,
+)
 from plugin.devices.nvml_events import XidMonitor
 from plugin.devices.nvml_links import clique_of, links_of
 from plugin.errors import DriverError
@@ -250,10 +257,13 @@ class NvmlSource:
 
     # --- geometry ------------------------------------------------------------------------------
 
-    def processes(self, gpu: str, gi: int) -> tuple[int, ...]:
-        """Processes that compute in an instance."""
+    def processes(self, gpu: str, gi: int) -> tuple[GpuProcess, ...]:
+        """Processes that compute in an instance; GeometryError where the driver does not tell."""
         with self._lock:
-            return nvml_mig.processes(self._library, self._handles[gpu], gi)
+            try:
+                return nvml_mig.processes(self._library, self._handles[gpu], gi)
+            except self._library.NVMLError as error:
+                raise GeometryError(str(error)) from error
 
     def destroy(self, gpu: str, gi: int) -> None:
         """Destroy an instance; GeometryError where the driver refuses."""

@@ -10,7 +10,7 @@ import ctypes
 from pathlib import Path
 from typing import Any
 
-from plugin.devices.base import GeometryError, MigInstance
+from plugin.devices.base import GeometryError, GpuProcess, MigInstance
 
 MIG_MINORS = Path("/proc/driver/nvidia-caps/mig-minors")
 """Lines such as ``gpu0/gi1/ci0/access 12``: the device node of each capability."""
@@ -112,10 +112,22 @@ def why(nvml: Any, error: Any) -> str:  # noqa: ANN401
     return str(error)
 
 
-def processes(nvml: Any, handle: Any, gi: int) -> tuple[int, ...]:  # noqa: ANN401
+def processes(nvml: Any, handle: Any, gi: int) -> tuple[GpuProcess, ...]:  # noqa: ANN401
     """Processes that compute in an instance."""
     running = nvml.nvmlDeviceGetComputeRunningProcesses(handle)
-    return tuple(int(one.pid) for one in running if one.gpuInstanceId == gi)
+    return tuple(
+        GpuProcess(int(one.pid), _name(nvml, one.pid)) for one in running if one.gpuInstanceId == gi
+    )
+
+
+def _name(nvml: Any, pid: int) -> str:  # noqa: ANN401
+    """Program of a process, without its arguments: those may hold secrets."""
+    try:
+        said = nvml.nvmlSystemGetProcessName(pid)
+    except nvml.NVMLError:
+        return ""
+    text = said.decode(errors="replace") if isinstance(said, bytes) else str(said)
+    return Path((text.split() or [""])[0]).name
 
 
 def destroy(nvml: Any, handle: Any, gi: int) -> None:  # noqa: ANN401

@@ -520,6 +520,7 @@ def test_7_5_a_wanted_geometry_waits_for_the_instance_in_use(
     assert kubelet.do("devices", uid="pod")["c0"][small] == [held]
     there = {one.uuid for one in ours.source.scan().gpus[0].instances}
     assert held in there
+    assert f"({held})" in next(one for one in ours.daemon.remarks if "GPU 0 waits: pod" in one)
     kubelet.do("remove_pod", uid="pod")
     eventually(lambda: kubelet.allocatable(large) == 2)
     profiles = [one.profile for one in ours.source.scan().gpus[0].instances]

@@ -203,6 +203,16 @@ class Library:
     def nvmlGpuInstanceDestroy(self, instance: int):
         self.destroyed.append(instance)
 
+    def nvmlDeviceGetComputeRunningProcesses(self, handle: int):
+        if self.mig_fails:
+            raise NVMLError(self.mig_fails)
+        return [SimpleNamespace(pid=pid, gpuInstanceId=gi) for pid, gi in ((7, 5), (8, 5), (9, 6))]
+
+    def nvmlSystemGetProcessName(self, pid: int):
+        if pid != 7:
+            raise NVMLError(MISSING)
+        return "/usr/bin/python3 train.py --token=secret"
+
     # --- events ---
 
     def nvmlEventSetCreate(self):
@@ -450,6 +460,17 @@ def test_without_the_right_to_make_instances_what_to_set_is_said():
 
     with pytest.raises(GeometryError, match=r"NVIDIA_MIG_CONFIG_DEVICES=all.*CAP_SYS_ADMIN"):
         source.create("GPU-1", "1g.10gb", 1)
+
+
+def test_processes_in_an_instance_are_named_without_their_arguments():
+    library = Library()
+    source = NvmlSource(library)
+    source.scan()
+
+    assert [str(one) for one in source.processes("GPU-1", 5)] == ["PID 7 (python3)", "PID 8"]
+    library.mig_fails = FORBIDDEN
+    with pytest.raises(GeometryError, match="Insufficient Permissions"):
+        source.processes("GPU-1", 5)
 
 
 def test_an_instance_without_compute_does_not_stay():
