@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
-from plugin.config import MigStrategy, PluginConfig, Sharing
+from plugin.config import ListStrategy, MigStrategy, PluginConfig, Sharing
 from plugin.devices.base import MigInstance, NodeDevices, PhysicalGpu
 from plugin.errors import ConfigError
 from plugin.names import mig_suffix, resource_name, share_id
@@ -116,7 +116,14 @@ def offer(node: NodeDevices, config: PluginConfig) -> Offer:
         if sharing.suffix not in known and node.gpus:
             notes.append(f"sharing names {config.domain}/{sharing.suffix}, which no device has")
     made = [_resource(suffix, devices, config, notes) for suffix, devices in groups.items()]
-    return Offer(resources=tuple(sorted(made, key=lambda r: r.name)), notes=tuple(notes))
+    offered = tuple(sorted(made, key=lambda r: r.name))
+    if len(offered) > 1 and config.list_strategies == (ListStrategy.ENVVAR,):
+        names = ", ".join(one.name for one in offered)
+        notes.append(
+            f"a container that asks for two of {names} sees devices of one of them, at random: "
+            "with deviceListStrategy envvar each sets the same variable. Use cdi-cri"
+        )
+    return Offer(resources=offered, notes=tuple(notes))
 
 
 def hidden_instances(node: NodeDevices) -> tuple[str, ...]:

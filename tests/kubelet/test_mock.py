@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import json
 from pathlib import Path
 from typing import Any
 
@@ -47,6 +48,34 @@ def test_restarts_and_takeovers_work_under_both_rules(rule: Duplicates, loop: Lo
         eventually(lambda: kubelet.allocatable() == 8)
         kubelet.do("restart")
         eventually(lambda: kubelet.allocatable() == 8)
+    ours.stop()
+    kubelet.close()
+
+
+@pytest.mark.parametrize("strategy", ["envvar", "volume-mounts", "cdi-annotations", "cdi-cri"])
+def test_of_two_kinds_of_instance_the_environment_shows_either_and_the_others_show_both(
+    loop: Loop, root: Path, strategy: str
+):
+    """A hundred pods; in which order a kubelet sees the requests of a container is chance."""
+    kubelet = MockedKubelet(root, loop)
+    kubelet.do("start")
+    layout = [{"profile": "3g.40gb", "start": 4}, {"profile": "2g.20gb", "start": 0}]
+    (root / "fake.json").write_text(json.dumps({"mig": {"0": layout}}))
+    flags = {"migStrategy": "mixed", "plugin": {"deviceListStrategy": strategy}}
+    ours = Plugin(loop, root, config={"flags": flags})
+    both = ("nvidia.com/mig-3g.40gb", "nvidia.com/mig-2g.20gb")
+    eventually(lambda: all(kubelet.allocatable(name) == 1 for name in both))
+    instances = frozenset(one.uuid for one in ours.source.scan().gpus[0].instances)
+
+    shown = set()
+    for pod in range(100):
+        kubelet.admit(f"pod-{pod}", dict.fromkeys(both, 1))
+        told = json.dumps(kubelet.told(f"pod-{pod}"))
+        shown.add(frozenset(uuid for uuid in instances if uuid in told))
+        kubelet.do("remove_pod", uid=f"pod-{pod}")
+
+    one_each = {frozenset({uuid}) for uuid in instances}
+    assert shown == (one_each if strategy == "envvar" else {instances})
     ours.stop()
     kubelet.close()
 
