@@ -15,6 +15,7 @@ from typing import Any
 import grpc
 from grpc import aio
 
+from plugin.errors import PluginError
 from plugin.names import socket_prefix
 from plugin.proto.deviceplugin.v1beta1 import api_pb2, api_pb2_grpc
 
@@ -107,14 +108,22 @@ class Ownership:
 
         Raises
         ------
+        PluginError
+            The folder is not there.
         OSError
-            The folder is not there or may not be written.
+            It may not be written.
         """
         if self._file is not None:
             if self._is_current():
                 return True
             self.release()  # the folder was deleted and made anew: so is the lock
-        file = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        try:
+            file = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        except FileNotFoundError as error:
+            raise PluginError(
+                f"{self._folder} is not there. A kubelet makes it; one whose root is not "
+                "/var/lib/kubelet is named with --kubelet-dir"
+            ) from error
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:

@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ from grpc import aio
 
 from plugin.kubelet import KubeletPaths, register
 from plugin.mock_kubelet.books import GRACE_S, Books, Inventory
+from plugin.mock_kubelet.manager import MockKubelet
 from plugin.mock_kubelet.registrations import Duplicates
 from plugin.proto.deviceplugin.v1beta1 import api_pb2, api_pb2_grpc
 from tests.kubelet.driver import GPU, Loop, MockedKubelet, Plugin, eventually
@@ -148,6 +150,35 @@ def test_a_registration_that_hangs_is_given_up_and_tried_again(
     mock.do("start")
 
     eventually(lambda: mock.allocatable() == 8)
+    ours.stop()
+
+
+def test_under_another_root_the_kubelet_is_told_the_base_name_of_our_socket(
+    mock: MockedKubelet, loop: Loop, root: Path, monkeypatch: pytest.MonkeyPatch
+):
+    """It joins the name to a folder of its own: a path of our container would lead nowhere."""
+    told = []
+    take = MockKubelet.register
+
+    async def listen(self: MockKubelet, request: Any) -> None:
+        told.append(request.endpoint)
+        await take(self, request)
+
+    monkeypatch.setattr(MockKubelet, "register", listen)
+    mock.do("start")
+    ours = Plugin(loop, root)
+    eventually(lambda: mock.allocatable() == 8)
+
+    assert told == mock.our_sockets()
+    assert "/" not in told[0]
+    ours.stop()
+
+
+def test_a_root_without_a_kubelet_is_said_with_the_way_out(loop: Loop, root: Path):
+    ours = Plugin(loop, root)
+    shutil.rmtree(root / "device-plugins")
+
+    eventually(lambda: "--kubelet-dir" in ours.daemon.unready.get("reconcile", ""))
     ours.stop()
 
 
