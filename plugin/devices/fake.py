@@ -1,19 +1,11 @@
 """GPUs that are not there: any preset or capture as a node, with faults on demand.
 
-What tests and newcomers use. A state file, read again whenever it changes, says what goes wrong:
-
-    {"driver": "absent", "lost": [3], "slow_s": 0.5, "unmonitored": [2], "hidden": [1],
-     "monitor": "broken",
-     "xids": [{"xid": 79, "gpu": 0}, {"xid": 43, "gpu": 1, "gi": 2, "ci": 0}],
-     "mig": {"0": [{"profile": "3g.40gb", "start": 4}]},
-     "processes": [{"gpu": 0, "gi": 1, "pid": 4711, "name": "python3"}], "refuse": ["4g.40gb"]}
-
-Each entry of `xids` is reported once, when it is new in the list.
+What tests and newcomers use. A state file, read again whenever it changes, says what goes wrong.
 """
 
 from __future__ import annotations
 
-import json
+import logging
 import re
 import time
 import uuid
@@ -29,6 +21,7 @@ from plugin.devices.base import (
     PhysicalGpu,
     XidEvent,
 )
+from plugin.devices.fake_state import StateError, read_state
 from plugin.devices.nvml_events import NO_XIDS
 from plugin.devices.nvml_mig import MONITOR_WAY_OUT
 from plugin.errors import DriverError
@@ -36,6 +29,8 @@ from topology.graph import NodeTopology
 from topology.hardware import gpu_model
 from topology.mig.layouts import Instance, fits
 from topology.mig.tables import mig_table_or_none
+
+log = logging.getLogger("unstrand.plugin")
 
 NAMESPACE = uuid.UUID("6d1f7e0a-3b0e-4f3c-9a55-0e6f4b7c2d10")
 POLL_S = 0.05
@@ -217,10 +212,13 @@ class FakeSource:
             found = self._path.stat()
             stamp = (found.st_mtime_ns, found.st_ino)
             if stamp != self._read_at:
-                self._state = json.loads(self._path.read_text(encoding="utf-8"))
                 self._read_at = stamp
-        except (OSError, ValueError):
-            return self._state  # half written, or not there yet: the last good one holds
+                self._state = read_state(self._path)
+        except OSError:
+            return self._state  # not there yet: the last good one holds
+        except StateError as error:
+            log.warning("%s; the last good one holds", error)
+            return self._state
         said = self._state.get("mig")
         if said != self._mig_said:
             self._mig_said = said
