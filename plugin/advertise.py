@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import Callable, Iterable, Mapping
 
@@ -88,6 +89,12 @@ class Advertiser:
             )
             endpoint.update(served, snapshot(now.resource, sick, now.leaving))
             endpoint.start()
+
+    async def withdraw(self) -> None:
+        """Serve nothing any more: streams end, calls under way finish, sockets are removed."""
+        endpoints, self.endpoints = self.endpoints, {}
+        self._leaving = {}
+        await asyncio.gather(*(endpoint.stop() for endpoint in endpoints.values()))
 
     def _step(self, resource: Resource, in_use: InUse | None) -> Step:
         name = resource.name

@@ -147,7 +147,7 @@ class Daemon:
             for task in tasks:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
-            await asyncio.gather(*(endpoint.stop() for endpoint in self.endpoints.values()))
+            await self._advertiser.withdraw()
             self._watch.close()
             self._owner.release()
             await asyncio.to_thread(self.source.close)
@@ -178,6 +178,8 @@ class Daemon:
     async def _reconcile_loop(self) -> None:
         if not self._owner.take():
             self.troubles["lock"] = "another plugin process serves this domain on this node"
+            # If we did so far, our lock file was deleted, and the other holds a new one.
+            await self._advertiser.withdraw()
             await asyncio.sleep(0.5)
             return
         self.troubles.pop("lock", None)
@@ -263,6 +265,8 @@ class Daemon:
         kubelet = identity(self.settings.paths.socket)
         for endpoint in self.endpoints.values():
             endpoint.observe(kubelet, time.monotonic())
+        if self.endpoints and not self._owner.is_current:
+            self.changed()
         self.metrics.ready.set(0 if self.unready else 1)
 
     async def _event_loop(self) -> None:

@@ -114,7 +114,7 @@ class Ownership:
             It may not be written.
         """
         if self._file is not None:
-            if self._is_current():
+            if self.is_current:
                 return True
             self.release()  # the folder was deleted and made anew: so is the lock
         try:
@@ -132,7 +132,9 @@ class Ownership:
         self._file = file
         return True
 
-    def _is_current(self) -> bool:
+    @property
+    def is_current(self) -> bool:
+        """Whether the lock we hold is the one that others would try to take."""
         if self._file is None:
             return False
         with contextlib.suppress(OSError):

@@ -3,6 +3,7 @@
 A story that fails with one of them only is a bug of the mock, or of ours.
 """
 
+import fcntl
 import json
 import random
 import shutil
@@ -162,6 +163,22 @@ def test_two_plugins_at_once_take_turns(kubelet: Kubelet, plugin: Starts):
 
     eventually(lambda: kubelet.allocatable() == 8)
     serving.start()
+
+
+def test_a_plugin_whose_lock_was_deleted_and_taken_serves_no_more(kubelet: Kubelet, plugin: Starts):
+    kubelet.do("start")
+    ours = plugin()
+    eventually(lambda: kubelet.allocatable() == 8)
+    (lock,) = kubelet.plugins.glob(".unstrand_*lock")
+
+    lock.unlink()
+    with lock.open("w") as file:  # another process, quicker than ours
+        fcntl.flock(file, fcntl.LOCK_EX)
+        eventually(lambda: not kubelet.our_sockets())
+        assert "lock" in ours.daemon.unready
+
+    eventually(lambda: kubelet.allocatable() == 8)
+    assert len(kubelet.our_sockets()) == 1
 
 
 def test_a_killed_plugin_leaves_a_socket_that_the_next_one_sweeps(kubelet: Kubelet, root: Path):
