@@ -55,10 +55,11 @@ def daemon_of(wishes: Wishes) -> Daemon:
 
     from commands.plugin_setup import config_loader, device_source, file_stamp
     from plugin.cdi import CdiFolder
-    from plugin.daemon import Daemon, Settings
+    from plugin.daemon import Daemon
     from plugin.geometry import GeometryTask
     from plugin.health import HealthBook
     from plugin.kubelet import KubeletPaths
+    from plugin.settings import Settings
     from plugin.xids import XidPolicy
 
     source = device_source(wishes.fake, wishes.fake_state)

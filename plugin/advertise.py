@@ -15,6 +15,7 @@ from plugin.health import HealthBook
 from plugin.kubelet import KubeletPaths
 from plugin.metrics import Metrics
 from plugin.mps import daemon_trouble
+from plugin.pod_resources import allocatable
 from plugin.resources import Resource
 from plugin.server import Served
 from plugin.transition import Step, step
@@ -89,6 +90,13 @@ class Advertiser:
             )
             endpoint.update(served, snapshot(now.resource, sick, now.leaving))
             endpoint.start()
+
+    async def confirm(self) -> None:
+        """Ask the kubelet whether it has what is advertised; where it lost it, register again."""
+        known = await allocatable(self._paths.pod_resources)
+        if known is not None:
+            for name, endpoint in self.endpoints.items():
+                endpoint.confirm(known.get(name, frozenset()), time.monotonic())
 
     async def withdraw(self) -> None:
         """Serve nothing any more: streams end, calls under way finish, sockets are removed."""

@@ -11,8 +11,7 @@ import contextlib
 import logging
 import time
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, field, replace
-from pathlib import Path
+from dataclasses import replace
 
 from plugin.advertise import Advertiser
 from plugin.cdi import CdiFolder
@@ -22,41 +21,15 @@ from plugin.endpoint import Endpoint
 from plugin.errors import DriverError, PluginError
 from plugin.geometry import GeometryTask
 from plugin.health import HealthBook
-from plugin.kubelet import FolderWatch, KubeletPaths, Ownership, identity
+from plugin.kubelet import FolderWatch, Ownership, identity
 from plugin.metrics import Metrics
 from plugin.monitor import HealthMonitor
 from plugin.pod_resources import by_resource, holdings
 from plugin.remarks import Remarks
 from plugin.resources import hidden_instances, offer
+from plugin.settings import Settings
 
 log = logging.getLogger("unstrand.plugin")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Settings:
-    """How the plugin runs on this node.
-
-    Parameters
-    ----------
-    rescan_s
-        How often devices are listed again.
-    probe_s
-        How often GPUs are probed.
-    busy_s
-        How often to look while containers hold what is to go.
-    pre_start
-        Whether the kubelet asks once more before a container starts.
-    runtime_config
-        Config file of the container runtime, to say whom it believes; None looks at none.
-    """
-
-    paths: KubeletPaths = field(default_factory=KubeletPaths)
-    rescan_s: float = 30.0
-    probe_s: float = 5.0
-    busy_s: float = 1.0
-    config_poll_s: float = 2.0
-    pre_start: bool = False
-    runtime_config: Path | None = None
 
 
 class Daemon:
@@ -136,6 +109,7 @@ class Daemon:
         loops = (
             ("reconcile", self._reconcile_loop),
             ("kubelet", self._kubelet_loop),
+            ("confirm", self._confirm_loop),
             ("events", self._event_loop),
             ("probe", self._probe_loop),
             ("config", self._config_loop),
@@ -269,8 +243,12 @@ class Daemon:
             self.changed()
         self.metrics.ready.set(0 if self.unready else 1)
 
+    async def _confirm_loop(self) -> None:
+        await asyncio.sleep(self.settings.paths.confirm_s)
+        await self._advertiser.confirm()
+
     async def _event_loop(self) -> None:
-        if await self._monitor.take_events(self.node):
+        if await self._monitor.take_events(lambda: self.node):
             self.changed()
 
     async def _probe_loop(self) -> None:

@@ -41,6 +41,9 @@ class KubeletPaths:
         Socket of the PodResources service.
     watcher
         Whether the kubelet is to find us in `registry`, instead of us calling it.
+    confirm_s
+        How often to ask whether the kubelet still has our devices, and how long it may have none
+        of them before we register again.
     """
 
     plugins: Path = Path("/var/lib/kubelet/device-plugins")
@@ -50,6 +53,7 @@ class KubeletPaths:
     check_interval_s: float = 5.0
     register_timeout_s: float = 10.0
     stream_grace_s: float = 5.0
+    confirm_s: float = 10.0
     inotify: bool = True
 
     @property

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
+from collections.abc import Callable
 
 from plugin.devices.base import DeviceSource, NodeDevices
 from plugin.errors import DriverError
@@ -27,8 +28,13 @@ class HealthMonitor:
     def __init__(self, source: DeviceSource, health: HealthBook, metrics: Metrics) -> None:
         self._source, self._health, self._metrics = source, health, metrics
 
-    async def take_events(self, node: NodeDevices | None) -> bool:
+    async def take_events(self, listed: Callable[[], NodeDevices | None]) -> bool:
         """Wait a moment for errors of the driver; whether there were any.
+
+        Parameters
+        ----------
+        listed
+            Gives the GPUs as they are known once an error has come: one of nobody is of them all.
 
         Raises
         ------
@@ -36,6 +42,7 @@ class HealthMonitor:
             The driver does not report errors at the moment.
         """
         events = await asyncio.to_thread(lambda: list(self._source.events(EVENT_WAIT_S)))
+        node = listed()
         gpus = [gpu.uuid for gpu in node.gpus] if node else []
         for event in events:
             action = self._health.observe(event, gpus, time.monotonic())

@@ -118,6 +118,34 @@ def test_the_same_path_is_refused_while_it_is_connected_and_taken_afterwards(
     kubelet.close()
 
 
+def test_the_end_of_another_plugin_s_stream_does_not_leave_the_node_with_nothing(
+    mock: MockedKubelet, loop: Loop, root: Path
+):
+    """A kubelet that knows plugins by resource takes that end for ours, and our stream goes on."""
+    mock.do("start")
+    options = api_pb2.DevicePluginOptions()
+    paths = KubeletPaths(plugins=root / "device-plugins")
+    other = []
+
+    async def another() -> None:
+        server = aio.server()
+        api_pb2_grpc.add_DevicePluginServicer_to_server(Recorder(), server)
+        server.add_insecure_port(f"unix:{paths.plugins / 'other.sock'}")
+        await server.start()
+        await register(paths, paths.plugins / "other.sock", GPU, options)
+        other.append(server)
+
+    loop.call(another())
+    ours = Plugin(loop, root, confirm_s=0.3)
+    eventually(lambda: mock.allocatable() == 8)
+
+    loop.call(other[0].stop(0))
+    eventually(lambda: mock.allocatable() == 0)
+
+    eventually(lambda: mock.allocatable() == 8)
+    ours.stop()
+
+
 class Deaf(api_pb2_grpc.RegistrationServicer):
     """A kubelet that never answers."""
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from plugin.config import ListStrategy, PluginConfig
-from plugin.daemon import Daemon, Settings
+from plugin.daemon import Daemon
 from plugin.devices.fake import FakeSource
 from plugin.exposure import (
     ENVIRONMENT_KEY,
@@ -20,6 +20,7 @@ from plugin.exposure import (
     read_exposure,
 )
 from plugin.kubelet import KubeletPaths
+from plugin.settings import Settings
 from topology.presets import preset
 
 FILE = Path("config.toml")
