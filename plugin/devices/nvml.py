@@ -21,7 +21,7 @@ from plugin.devices.base import (
     PhysicalGpu,
     XidEvent,
 )
-from plugin.devices.nvml_events import XidMonitor
+from plugin.devices.nvml_events import XidMonitor, is_of_a_gpu
 from plugin.devices.nvml_links import clique_of, links_of
 from plugin.errors import DriverError
 from topology.graph import NodeTopology
@@ -124,7 +124,7 @@ class NvmlSource:
             handle = nvml.nvmlDeviceGetHandleByIndex(index)
             gpu = self._facts(index, handle)
         except nvml.NVMLError as error:
-            if not _is_of_a_gpu(nvml, error):
+            if not is_of_a_gpu(nvml, error):
                 self._odd[index] = str(error)
             known = self._last.get(index)
             if known is None:
@@ -243,7 +243,7 @@ class NvmlSource:
             handle = nvml.nvmlDeviceGetHandleByUUID(gpu)
             nvml.nvmlDeviceGetMemoryInfo(handle)
         except nvml.NVMLError as error:
-            if _is_of_a_gpu(nvml, error):
+            if is_of_a_gpu(nvml, error):
                 return str(error)
             raise DriverError(f"NVML: {error}") from error
         return None
@@ -283,19 +283,6 @@ class NvmlSource:
             except self._library.NVMLError as error:
                 reason = nvml_mig.why(self._library, error)
                 raise GeometryError(f"{profile} at {start} not created: {reason}") from error
-
-
-def _is_of_a_gpu(nvml: Any, error: Any) -> bool:  # noqa: ANN401
-    """Whether an error is of the GPU that was asked; others may be ours, such as lost access."""
-    return error.value in (
-        nvml.NVML_ERROR_GPU_IS_LOST,
-        nvml.NVML_ERROR_GPU_NOT_FOUND,
-        nvml.NVML_ERROR_NOT_FOUND,
-        nvml.NVML_ERROR_RESET_REQUIRED,
-        nvml.NVML_ERROR_CORRUPTED_INFOROM,
-        nvml.NVML_ERROR_INSUFFICIENT_POWER,
-        nvml.NVML_ERROR_IRQ_ISSUE,
-    )
 
 
 def _said(nvml: Any, ask: Any, default: Any) -> Any:  # noqa: ANN401

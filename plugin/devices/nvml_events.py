@@ -15,6 +15,19 @@ NOBODY = 0xFFFFFFFF
 NO_XIDS = "the driver reports no XID events of it"
 
 
+def is_of_a_gpu(nvml: Any, error: Any) -> bool:  # noqa: ANN401
+    """Whether an error is of the GPU that was asked; others may be ours, such as lost access."""
+    return error.value in (
+        nvml.NVML_ERROR_GPU_IS_LOST,
+        nvml.NVML_ERROR_GPU_NOT_FOUND,
+        nvml.NVML_ERROR_NOT_FOUND,
+        nvml.NVML_ERROR_RESET_REQUIRED,
+        nvml.NVML_ERROR_CORRUPTED_INFOROM,
+        nvml.NVML_ERROR_INSUFFICIENT_POWER,
+        nvml.NVML_ERROR_IRQ_ISSUE,
+    )
+
+
 class XidMonitor:
     """The driver's queue of critical errors.
 
