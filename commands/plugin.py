@@ -37,7 +37,22 @@ ConfigOption = Annotated[
         help="Config in the v1 form of NVIDIA's plugin; read again when it changes.",
     ),
 ]
-DomainOption = Annotated[str, typer.Option("--domain", help="Domain of the resource names.")]
+
+
+def _domain(value: str) -> str:
+    from plugin.errors import ConfigError
+    from plugin.names import resource_name
+
+    try:
+        resource_name(value, "gpu")
+    except ConfigError as error:
+        raise typer.BadParameter(error.rule) from error
+    return value
+
+
+DomainOption = Annotated[
+    str, typer.Option("--domain", callback=_domain, help="Domain of the resource names.")
+]
 MigOption = Annotated[str | None, typer.Option("--mig-strategy", help="none, single or mixed.")]
 RuntimeOption = Annotated[
     Path | None,
@@ -202,7 +217,7 @@ def devices(
     from report.plugin_view import devices_view
 
     config = config_loader(config_file, domain, _over(mig_strategy, settings))()
-    source = device_source(fake, fake_state)
+    source = device_source(fake, fake_state, once=True)
     try:
         node = source.scan()
     finally:
@@ -247,7 +262,7 @@ def labels(
     config: PluginConfig = config_loader(config_file, domain, _over(mig_strategy, settings))()
     target = save or (Path(config.labels.output_file) if config.labels.output_file else None)
     while True:
-        source = device_source(fake, fake_state)
+        source = device_source(fake, fake_state, once=True)
         try:
             node = source.scan()
         finally:
@@ -274,12 +289,15 @@ def _machine_type(config: PluginConfig) -> str:
 
 
 @plugin_app.command("validate")
-def validate(config_file: Annotated[Path, typer.Argument(metavar="FILE")]) -> None:
+def validate(
+    config_file: Annotated[Path, typer.Argument(metavar="FILE")],
+    domain: DomainOption = "nvidia.com",
+) -> None:
     """Check a config file: every fault with its place, exit code 3 if there is one."""
     from commands.plugin_setup import read_config_file
     from plugin.config import PluginConfig
 
-    config = read_config_file(config_file, {}, PluginConfig())
+    config = read_config_file(config_file, {}, PluginConfig(domain=domain))
     for note in config.notes:
         typer.echo(f"note: {note}", err=True)
     shared = ", ".join(f"{one.suffix} x {one.replicas}" for one in config.sharing) or "nothing"

@@ -55,10 +55,11 @@ def daemon_of(wishes: Wishes) -> Daemon:
 
     from commands.plugin_setup import config_loader, device_source, file_stamp
     from plugin.cdi import CdiFolder
-    from plugin.daemon import Daemon, Settings
+    from plugin.daemon import Daemon
     from plugin.geometry import GeometryTask
     from plugin.health import HealthBook
     from plugin.kubelet import KubeletPaths
+    from plugin.settings import Settings
     from plugin.xids import XidPolicy
 
     source = device_source(wishes.fake, wishes.fake_state)
@@ -113,7 +114,7 @@ def run(wishes: Wishes) -> None:
         for note in daemon.config.notes:
             logging.getLogger("unstrand.plugin").warning("%s", note)
         host, port = wishes.http
-        status = StatusServer(daemon.metrics, lambda: daemon.unready)
+        status = StatusServer(daemon.metrics, lambda: daemon.unready, lambda: daemon.remarks)
         async with status.listening(host, port):
             await daemon.run(stop)
 

@@ -35,14 +35,25 @@ def need_extra() -> None:
         )
 
 
-def device_source(fake: str | None, state: Path | None = None) -> DeviceSource:
+def device_source(
+    fake: str | None, state: Path | None = None, *, once: bool = False
+) -> DeviceSource:
     """GPUs of this node, or those of a preset or capture.
+
+    Parameters
+    ----------
+    once
+        Whether nobody will read the state file again: it has to be right now.
 
     Raises
     ------
     TopologyError
         No preset has that name, or the file is no capture.
+    typer.BadParameter
+        The state file is wrong, or there are no fake GPUs for it.
     """
+    if state is not None:
+        _check_state(state, fake, once=once)
     if fake is not None:
         from commands.topology import load_topology
         from plugin.devices.fake import FakeSource
@@ -51,6 +62,21 @@ def device_source(fake: str | None, state: Path | None = None) -> DeviceSource:
     from plugin.devices.nvml import NvmlSource
 
     return NvmlSource()
+
+
+def _check_state(state: Path, fake: str | None, *, once: bool) -> None:
+    import typer
+
+    from plugin.devices.fake_state import StateError, read_state
+
+    if fake is None:
+        raise typer.BadParameter("it says what is wrong with fake GPUs: --fake names them")
+    if not once and not state.exists():
+        return  # it may come later
+    try:
+        read_state(state)
+    except (OSError, StateError) as error:
+        raise typer.BadParameter(str(error), param_hint="--fake-state") from error
 
 
 def runtime_config_file(given: Path | None, fake: str | None) -> Path | None:
@@ -94,7 +120,7 @@ def read_config_file(
     document = None
     if file is not None:
         raw = read_bounded(file, MAX_CONFIG_BYTES).decode("utf-8", "replace")
-        document = parse_document(raw, str(file))
+        document = parse_document(raw, str(file), "A config begins with version: v1")
         if document.faults:
             raise SpecErrors(document.faults)
     over = merged(from_environment(os.environ), options)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import Callable, Iterable, Mapping
 
@@ -14,6 +15,7 @@ from plugin.health import HealthBook
 from plugin.kubelet import KubeletPaths
 from plugin.metrics import Metrics
 from plugin.mps import daemon_trouble
+from plugin.pod_resources import allocatable
 from plugin.resources import Resource
 from plugin.server import Served
 from plugin.transition import Step, step
@@ -88,6 +90,19 @@ class Advertiser:
             )
             endpoint.update(served, snapshot(now.resource, sick, now.leaving))
             endpoint.start()
+
+    async def confirm(self) -> None:
+        """Ask the kubelet whether it has what is advertised; where it lost it, register again."""
+        known = await allocatable(self._paths.pod_resources)
+        if known is not None:
+            for name, endpoint in self.endpoints.items():
+                endpoint.confirm(known.get(name, frozenset()), time.monotonic())
+
+    async def withdraw(self) -> None:
+        """Serve nothing any more: streams end, calls under way finish, sockets are removed."""
+        endpoints, self.endpoints = self.endpoints, {}
+        self._leaving = {}
+        await asyncio.gather(*(endpoint.stop() for endpoint in endpoints.values()))
 
     def _step(self, resource: Resource, in_use: InUse | None) -> Step:
         name = resource.name

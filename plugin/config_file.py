@@ -22,6 +22,7 @@ from plugin.config import (
 )
 from plugin.config_keys import KEYS, SHARED_KEYS, way_out
 from plugin.errors import ConfigError
+from plugin.names import is_subdomain
 
 Path = tuple[str | int, ...]
 Value = TypeVar("Value")
@@ -170,7 +171,11 @@ class _Reader:
 
     def _sharing(self, sharing: Mapping[str, object], config: PluginConfig) -> tuple[Sharing, ...]:
         mps, slices = sharing.get("mps"), sharing.get("timeSlicing")
-        slices_read = self._shared(slices, "timeSlicing", mps=False) if slices is not None else ()
+        slices_read = (
+            self._shared(slices, "timeSlicing", config.domain, mps=False)
+            if slices is not None
+            else ()
+        )
         if mps is None:
             return slices_read
         if slices is not None:
@@ -180,9 +185,9 @@ class _Reader:
             self.fault(at, "MPS does not go with migStrategy mixed", "Use timeSlicing")
         if config.mps_root is None:
             self.fault(at, "MPS needs a folder for its daemon's files", "Set flags.mpsRoot")
-        return self._shared(mps, "mps", mps=True)
+        return self._shared(mps, "mps", config.domain, mps=True)
 
-    def _shared(self, data: object, kind: str, *, mps: bool) -> tuple[Sharing, ...]:
+    def _shared(self, data: object, kind: str, domain: str, *, mps: bool) -> tuple[Sharing, ...]:
         at: Path = ("sharing", kind)
         group = self.mapping(data, at)
         rename = self.get(group, at, "renameByDefault", values.flag, default=False)
@@ -208,7 +213,7 @@ class _Reader:
                 self.notes.append(f"{name}: rename is not read, here as in NVIDIA's plugin")
             if row.get("devices", "all") != "all":
                 self.notes.append(f"{name}: devices other than all is not read; all are shared")
-            suffix = name.rpartition("/")[2]
+            suffix = self._suffix(name, (*here, "name"), domain)
             if suffix in shared:
                 self.fault((*here, "name"), f'"{name}": shared twice')
             shared[suffix] = Sharing(
@@ -219,6 +224,16 @@ class _Reader:
                 fail_above_one=single,
             )
         return tuple(shared.values())
+
+    def _suffix(self, name: str, at: Path, domain: str) -> str:
+        """A resource's name without its domain: NVIDIA's, or the one we serve."""
+        prefix, _, suffix = name.rpartition("/")
+        if prefix not in ("", "nvidia.com", domain):
+            self.fault(at, f'"{name}": not a resource of {domain}', "Leave the domain out")
+        elif name and not is_subdomain(suffix):
+            hint = f"Is it {suffix.replace('+', '.')}?" if "+" in suffix else ""
+            self.fault(at, f'"{name}": no resource has such a name', hint)
+        return suffix
 
     # --- places and values ---------------------------------------------------------------------
 

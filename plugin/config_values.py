@@ -88,4 +88,7 @@ def seconds(value: object) -> float | None:
     if not said or match is None:
         raise ValueError("a duration such as 60s or 5m, or infinite")
     hours, minutes, secs, millis = (float(part or 0) for part in match.groups())
-    return hours * 3600 + minutes * 60 + secs + millis / 1000
+    total = hours * 3600 + minutes * 60 + secs + millis / 1000
+    if total <= 0:
+        raise ValueError("more than no time is wanted here")
+    return total

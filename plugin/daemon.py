@@ -11,55 +11,25 @@ import contextlib
 import logging
 import time
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, field, replace
-from pathlib import Path
+from dataclasses import replace
 
 from plugin.advertise import Advertiser
 from plugin.cdi import CdiFolder
-from plugin.config import PluginConfig
+from plugin.config import MigStrategy, PluginConfig
 from plugin.devices.base import DeviceSource, NodeDevices
-from plugin.double_use import double_uses
 from plugin.endpoint import Endpoint
-from plugin.errors import PluginError
-from plugin.exposure import exposure_notes, read_exposure
+from plugin.errors import DriverError, PluginError
 from plugin.geometry import GeometryTask
 from plugin.health import HealthBook
-from plugin.kubelet import FolderWatch, KubeletPaths, Ownership, identity
+from plugin.kubelet import FolderWatch, Ownership, identity
 from plugin.metrics import Metrics
-from plugin.pod_resources import Holding, by_resource, holdings
-from plugin.resources import offer
+from plugin.monitor import HealthMonitor
+from plugin.pod_resources import by_resource, holdings
+from plugin.remarks import Remarks
+from plugin.resources import hidden_instances, offer
+from plugin.settings import Settings
 
 log = logging.getLogger("unstrand.plugin")
-
-EVENT_WAIT_S = 0.5
-"""Longest wait for an error of the driver before looking whether to stop."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Settings:
-    """How the plugin runs on this node.
-
-    Parameters
-    ----------
-    rescan_s
-        How often devices are listed again.
-    probe_s
-        How often GPUs are probed.
-    busy_s
-        How often to look while containers hold what is to go.
-    pre_start
-        Whether the kubelet asks once more before a container starts.
-    runtime_config
-        Config file of the container runtime, to say whom it believes; None looks at none.
-    """
-
-    paths: KubeletPaths = field(default_factory=KubeletPaths)
-    rescan_s: float = 30.0
-    probe_s: float = 5.0
-    busy_s: float = 1.0
-    config_poll_s: float = 2.0
-    pre_start: bool = False
-    runtime_config: Path | None = None
 
 
 class Daemon:
@@ -93,10 +63,10 @@ class Daemon:
         self.config = load_config()
         self.health = health if health is not None else HealthBook()
         self.metrics = metrics if metrics is not None else Metrics()
+        self._monitor = HealthMonitor(source, self.health, self.metrics)
         self.node: NodeDevices | None = None
         self.troubles: dict[str, str] = {"start": "devices are not listed yet"}
-        self.notes: tuple[str, ...] = ()
-        self.doubles: tuple[str, ...] = ()
+        self._remarks = Remarks(self.metrics, settings.runtime_config)
         self._load_config, self._config_stamp = load_config, config_stamp
         self._cdi, self._geometry = cdi, geometry
         self._advertiser = Advertiser(
@@ -104,6 +74,7 @@ class Daemon:
         )
         self._wake = asyncio.Event()
         self._rescan = True
+        self._retiring: frozenset[str] = frozenset()
         self._owner = Ownership(settings.paths.ours, self.config.domain)
         self._watch = FolderWatch(
             settings.paths.plugins, settings.paths.check_interval_s, settings.paths.inotify
@@ -122,6 +93,11 @@ class Daemon:
         return self.troubles | self._advertiser.troubles | pending
 
     @property
+    def remarks(self) -> tuple[str, ...]:
+        """What an operator should know, though the plugin may be ready."""
+        return (*self.config.notes, *self._remarks.now)
+
+    @property
     def endpoints(self) -> dict[str, Endpoint]:
         """Everything that is served, by resource."""
         return self._advertiser.endpoints
@@ -133,6 +109,7 @@ class Daemon:
         loops = (
             ("reconcile", self._reconcile_loop),
             ("kubelet", self._kubelet_loop),
+            ("confirm", self._confirm_loop),
             ("events", self._event_loop),
             ("probe", self._probe_loop),
             ("config", self._config_loop),
@@ -144,7 +121,7 @@ class Daemon:
             for task in tasks:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
-            await asyncio.gather(*(endpoint.stop() for endpoint in self.endpoints.values()))
+            await self._advertiser.withdraw()
             self._watch.close()
             self._owner.release()
             await asyncio.to_thread(self.source.close)
@@ -175,6 +152,8 @@ class Daemon:
     async def _reconcile_loop(self) -> None:
         if not self._owner.take():
             self.troubles["lock"] = "another plugin process serves this domain on this node"
+            # If we did so far, our lock file was deleted, and the other holds a new one.
+            await self._advertiser.withdraw()
             await asyncio.sleep(0.5)
             return
         self.troubles.pop("lock", None)
@@ -201,55 +180,56 @@ class Daemon:
         Raises
         ------
         DriverError
-            The devices cannot be listed; what is advertised stays as it is.
+            The devices cannot be listed; those of the last listing are advertised as before, with
+            what has become of their health.
         """
-        if self._rescan or self.node is None or self._busy:
-            self._rescan = False
-            try:
-                self.node = await asyncio.to_thread(self.source.scan)
-            except Exception:
-                self._rescan = True
-                raise
-            self.troubles.pop("start", None)
-            await self._probe_all()
+        trouble = await self._list_devices()
         node = self.node
-        held_by_pods = await holdings(self.settings.paths.pod_resources)
-        in_use = None if held_by_pods is None else by_resource(held_by_pods)
-        self._report_double_uses(held_by_pods or (), node)
-        retiring: frozenset[str] = frozenset()
-        if self._geometry is not None:
-            held = None if in_use is None else frozenset().union(*in_use.values())
-            retiring = await asyncio.to_thread(self._geometry.advance, node, held)
+        if node is None:
+            raise trouble or DriverError("devices are not listed yet")
+        held = await holdings(self.settings.paths.pod_resources)
+        in_use = None if held is None else by_resource(held)
+        if self._geometry is not None and trouble is None:
+            who = None if held is None else {one.device: one.pod for one in held}
+            self._retiring = await asyncio.to_thread(self._geometry.advance, node, who)
             if self._geometry.changed_devices:
                 node = self.node = await asyncio.to_thread(self.source.scan)
         wanted = offer(node, self.config)
-        notes = (*wanted.notes, *await asyncio.to_thread(self._look_at_runtime))
-        if notes != self.notes:
-            self.notes = notes
-            for note in notes:
-                log.warning("%s", note)
+        self._say_hidden(node)
+        notes = (*wanted.notes, *(self._geometry.remarks if self._geometry is not None else ()))
+        await self._remarks.update(node, self.config, notes, held or ())
         if not self.endpoints:
             self._owner.sweep()
-        self._advertiser.advertise(node, self.config, wanted.resources, in_use, retiring)
+        self._advertiser.advertise(node, self.config, wanted.resources, in_use, self._retiring)
         if self._cdi is not None:
             await asyncio.to_thread(self._cdi.write, node, self.config)
+        if trouble is not None:
+            raise trouble
 
-    def _look_at_runtime(self) -> tuple[str, ...]:
-        """Remarks on what the container runtime lets containers take; its file may change."""
-        if self.settings.runtime_config is None:
-            return ()
-        exposure = read_exposure(self.settings.runtime_config)
-        self.metrics.exposed(exposure.environment)
-        return exposure_notes(exposure, self.config)
+    def _say_hidden(self, node: NodeDevices) -> None:
+        """A plugin that should serve instances and may not see them is not ready."""
+        hidden = hidden_instances(node)
+        if hidden and self.config.mig_strategy is not MigStrategy.NONE:
+            self.troubles["mig"] = hidden[0]
+        else:
+            self.troubles.pop("mig", None)
 
-    def _report_double_uses(self, held: tuple[Holding, ...], node: NodeDevices) -> None:
-        """Say each once, for as long as it lasts; nobody can take a device from a container."""
-        doubles = double_uses(held, node)
-        for line in doubles:
-            if line not in self.doubles:
-                log.warning("%s", line)
-        self.doubles = doubles
-        self.metrics.double_uses.set(len(doubles))
+    async def _list_devices(self) -> Exception | None:
+        """List the devices if it is time to; what came in between."""
+        if not (self._rescan or self.node is None or self._busy):
+            return None
+        self._rescan = False
+        try:
+            self.node = await asyncio.to_thread(self.source.scan)
+        except Exception as error:
+            self._rescan = True
+            return error
+        self.troubles.pop("start", None)
+        # A new start does not trust a GPU that still fails. Where none can be probed, the loop of
+        # the probes says so.
+        with contextlib.suppress(DriverError):
+            await self._monitor.probe(self.node)
+        return None
 
     # --- what may change -----------------------------------------------------------------------
 
@@ -259,38 +239,22 @@ class Daemon:
         kubelet = identity(self.settings.paths.socket)
         for endpoint in self.endpoints.values():
             endpoint.observe(kubelet, time.monotonic())
+        if self.endpoints and not self._owner.is_current:
+            self.changed()
         self.metrics.ready.set(0 if self.unready else 1)
 
+    async def _confirm_loop(self) -> None:
+        await asyncio.sleep(self.settings.paths.confirm_s)
+        await self._advertiser.confirm()
+
     async def _event_loop(self) -> None:
-        events = await asyncio.to_thread(lambda: list(self.source.events(EVENT_WAIT_S)))
-        gpus = [gpu.uuid for gpu in self.node.gpus] if self.node else []
-        for event in events:
-            action = self.health.observe(event, gpus, time.monotonic())
-            self.metrics.xids.labels(str(event.xid), action.value).inc()
-            log.warning("XID %d on %s: %s", event.xid, event.gpu or "all GPUs", action.value)
-        if events:
+        if await self._monitor.take_events(lambda: self.node):
             self.changed()
 
     async def _probe_loop(self) -> None:
         await asyncio.sleep(self.settings.probe_s)
-        if await self._probe_all():
+        if await self._monitor.probe(self.node):
             self.changed(devices=True)
-
-    async def _probe_all(self) -> bool:
-        """Probe each GPU; whether any is now better or worse than before.
-
-        Also done with every listing, so that a new start does not trust a GPU that still fails.
-        """
-        news = False
-        for gpu in self.node.gpus if self.node else ():
-            was = self.health.why(gpu.uuid)
-            trouble = await asyncio.to_thread(self.source.probe, gpu.uuid)
-            self.health.probed(gpu.uuid, trouble, time.monotonic())
-            now = self.health.why(gpu.uuid)
-            if was != now:
-                log.warning("GPU %d: %s", gpu.index, now or "healthy again")
-                news = True
-        return news
 
     async def _config_loop(self) -> None:
         stamp = self._config_stamp()

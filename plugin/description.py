@@ -48,4 +48,5 @@ def _device(device: Device) -> dict[str, Any]:
         "profile": instance.profile if instance else None,
         "start": instance.start if instance else None,
         "fault": device.gpu.fault,
+        "unmonitored": device.gpu.unmonitored,
     }

@@ -14,7 +14,7 @@ from typing import Any
 
 import grpc
 
-from plugin.feed import Feed
+from plugin.feed import HEALTHY, Feed
 from plugin.kubelet import Identity, KubeletPaths, identity, reason_of, register
 from plugin.metrics import Metrics
 from plugin.names import new_socket_path
@@ -65,6 +65,8 @@ class Endpoint:
         self._own: Identity | None = None
         self._tried_with: Identity | None = None
         self._alone_since: float | None = None
+        self._doubts = 0
+        self._doubted_since: float | None = None
         self._again = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
 
@@ -119,6 +121,24 @@ class Endpoint:
             self._alone_since = now
         elif now - self._alone_since >= self._paths.stream_grace_s:
             self.kick("the kubelet no longer listens")
+
+    def confirm(self, known: frozenset[str], now: float) -> None:
+        """Compare what the kubelet can give out with what we told it.
+
+        A kubelet that tells plugins apart by resource only takes the end of another one's stream,
+        say that of the process before us, for the end of ours, and has nothing to give out then.
+        """
+        latest = self._feed.latest
+        told = {one.ID for one in latest.devices if one.health == HEALTHY} if latest else set()
+        if told & known:
+            self._doubts, self._doubted_since = 0, None
+        elif not told or not self.registered:
+            self._doubted_since = None
+        elif self._doubted_since is None:
+            self._doubted_since = now
+        elif now - self._doubted_since >= self._paths.confirm_s * 2 ** min(self._doubts, 8):
+            self._doubts, self._doubted_since = self._doubts + 1, None
+            self.kick("the kubelet has none of our devices")
 
     async def _run(self) -> None:
         failures = 0

@@ -50,9 +50,11 @@ def from_environment(environ: Mapping[str, str]) -> dict[str, Any]:
 
 
 def put(data: dict[str, Any], path: tuple[str, ...], value: object) -> None:
-    """Set a value at a path, making mappings on the way."""
+    """Set a value at a path, making mappings on the way; a plain value there gives way."""
     for step in path[:-1]:
-        data = data.setdefault(step, {})
+        if not isinstance(data.get(step), dict):
+            data[step] = {}
+        data = data[step]
     data[path[-1]] = value
 
 

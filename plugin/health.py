@@ -86,6 +86,12 @@ class HealthBook:
                 failure.well_since_s = now_s
             failure.over = now_s - failure.well_since_s >= self._hold_down_s(failure, now_s)
 
+    def unseen(self, gpu: str) -> None:
+        """Take it that a GPU could not be probed: it is not known to be well, nor to be ill."""
+        for target, failure in self._failures.items():
+            if target[0] == gpu:
+                failure.well_since_s = None
+
     def _hold_down_s(self, failure: _Failure, now_s: float) -> float:
         recent = [at for at in failure.times_s if now_s - at < self.flap_window_s]
         if len(recent) >= self.flap_limit:

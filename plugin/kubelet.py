@@ -15,6 +15,7 @@ from typing import Any
 import grpc
 from grpc import aio
 
+from plugin.errors import PluginError
 from plugin.names import socket_prefix
 from plugin.proto.deviceplugin.v1beta1 import api_pb2, api_pb2_grpc
 
@@ -40,6 +41,9 @@ class KubeletPaths:
         Socket of the PodResources service.
     watcher
         Whether the kubelet is to find us in `registry`, instead of us calling it.
+    confirm_s
+        How often to ask whether the kubelet still has our devices, and how long it may have none
+        of them before we register again.
     """
 
     plugins: Path = Path("/var/lib/kubelet/device-plugins")
@@ -49,6 +53,7 @@ class KubeletPaths:
     check_interval_s: float = 5.0
     register_timeout_s: float = 10.0
     stream_grace_s: float = 5.0
+    confirm_s: float = 10.0
     inotify: bool = True
 
     @property
@@ -107,14 +112,22 @@ class Ownership:
 
         Raises
         ------
+        PluginError
+            The folder is not there.
         OSError
-            The folder is not there or may not be written.
+            It may not be written.
         """
         if self._file is not None:
-            if self._is_current():
+            if self.is_current:
                 return True
             self.release()  # the folder was deleted and made anew: so is the lock
-        file = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        try:
+            file = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        except FileNotFoundError as error:
+            raise PluginError(
+                f"{self._folder} is not there. A kubelet makes it; one whose root is not "
+                "/var/lib/kubelet is named with --kubelet-dir"
+            ) from error
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
@@ -123,7 +136,9 @@ class Ownership:
         self._file = file
         return True
 
-    def _is_current(self) -> bool:
+    @property
+    def is_current(self) -> bool:
+        """Whether the lock we hold is the one that others would try to take."""
         if self._file is None:
             return False
         with contextlib.suppress(OSError):

@@ -43,6 +43,11 @@ class Metrics:
         self.double_uses = Gauge(
             "unstrand_plugin_double_uses", "GPUs that pods use twice", registry=registry
         )
+        self.unmonitored = Gauge(
+            "unstrand_plugin_unmonitored_gpus",
+            "GPUs whose critical errors the driver does not report",
+            registry=registry,
+        )
         self._exposed = Gauge(
             "unstrand_plugin_environment_accepted",
             "1 if unprivileged containers may name GPUs themselves, NaN if not known",

@@ -40,11 +40,16 @@ def resource_name(domain: str, suffix: str) -> str:
     name = f"{domain}/{suffix}"
     if "kubernetes.io" in domain or domain.startswith("requests."):
         raise ConfigError((), f'"{domain}": the kubelet keeps this domain to itself')
-    if not _SUBDOMAIN.fullmatch(domain) or not _SUBDOMAIN.fullmatch(suffix):
+    if not is_subdomain(domain) or not is_subdomain(suffix):
         raise ConfigError((), f'"{name}": not a domain, a slash and a name in lower case')
     if len(name) > MAX_RESOURCE_NAME:
         raise ConfigError((), f'"{name}": longer than {MAX_RESOURCE_NAME} characters')
     return name
+
+
+def is_subdomain(name: str) -> bool:
+    """Whether a name may stand before or after the slash of a resource."""
+    return _SUBDOMAIN.fullmatch(name) is not None
 
 
 def mig_suffix(profile: str) -> str:

@@ -1,4 +1,4 @@
-"""Who holds which device, as the kubelet's PodResources service tells it."""
+"""Who holds which device and what can be given out, told by the PodResources service."""
 
 from __future__ import annotations
 
@@ -29,14 +29,8 @@ class Holding:
 
 async def holdings(socket: Path) -> tuple[Holding, ...] | None:
     """Everything that containers hold; None where the kubelet does not tell."""
-    if not socket.exists():
-        return None
-    options = (*CHANNEL_OPTIONS, ("grpc.max_receive_message_length", MAX_ANSWER_BYTES))
-    try:
-        async with aio.insecure_channel(f"unix:{socket}", options=options) as channel:
-            stub: Any = api_pb2_grpc.PodResourcesListerStub(channel)
-            answer = await stub.List(api_pb2.ListPodResourcesRequest(), timeout=TIMEOUT_S)
-    except (grpc.RpcError, OSError):
+    answer = await _ask(socket, "List", api_pb2.ListPodResourcesRequest())
+    if answer is None:
         return None
     return tuple(
         Holding(pod=f"{pod.namespace}/{pod.name}", resource=devices.resource_name, device=one)
@@ -45,6 +39,29 @@ async def holdings(socket: Path) -> tuple[Holding, ...] | None:
         for devices in container.devices
         for one in devices.device_ids
     )
+
+
+async def allocatable(socket: Path) -> Mapping[str, frozenset[str]] | None:
+    """IDs that the kubelet can give out, by resource; None where it does not tell."""
+    answer = await _ask(socket, "GetAllocatableResources", api_pb2.AllocatableResourcesRequest())
+    if answer is None:
+        return None
+    ids: dict[str, set[str]] = {}
+    for devices in answer.devices:
+        ids.setdefault(devices.resource_name, set()).update(devices.device_ids)
+    return {resource: frozenset(known) for resource, known in ids.items()}
+
+
+async def _ask(socket: Path, call: str, request: Any) -> Any:  # noqa: ANN401 - made code has no types
+    if not socket.exists():
+        return None
+    options = (*CHANNEL_OPTIONS, ("grpc.max_receive_message_length", MAX_ANSWER_BYTES))
+    try:
+        async with aio.insecure_channel(f"unix:{socket}", options=options) as channel:
+            stub: Any = api_pb2_grpc.PodResourcesListerStub(channel)
+            return await getattr(stub, call)(request, timeout=TIMEOUT_S)
+    except (grpc.RpcError, OSError):
+        return None
 
 
 def by_resource(held: Iterable[Holding]) -> Mapping[str, frozenset[str]]:

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
-from plugin.config import MigStrategy, PluginConfig, Sharing
+from plugin.config import ListStrategy, MigStrategy, PluginConfig, Sharing
 from plugin.devices.base import MigInstance, NodeDevices, PhysicalGpu
 from plugin.errors import ConfigError
 from plugin.names import mig_suffix, resource_name, share_id
@@ -105,7 +105,9 @@ def offer(node: NodeDevices, config: PluginConfig) -> Offer:
     ConfigError
         A resource would get a name that the kubelet refuses.
     """
-    notes: list[str] = []
+    notes = list(_unmonitored(node))
+    if config.mig_strategy is not MigStrategy.NONE:
+        notes += hidden_instances(node)
     groups: dict[str, list[Device]] = {}
     for suffix, device in _devices(node, config.mig_strategy, notes):
         groups.setdefault(suffix, []).append(device)
@@ -114,7 +116,34 @@ def offer(node: NodeDevices, config: PluginConfig) -> Offer:
         if sharing.suffix not in known and node.gpus:
             notes.append(f"sharing names {config.domain}/{sharing.suffix}, which no device has")
     made = [_resource(suffix, devices, config, notes) for suffix, devices in groups.items()]
-    return Offer(resources=tuple(sorted(made, key=lambda r: r.name)), notes=tuple(notes))
+    offered = tuple(sorted(made, key=lambda r: r.name))
+    if len(offered) > 1 and config.list_strategies == (ListStrategy.ENVVAR,):
+        names = ", ".join(one.name for one in offered)
+        notes.append(
+            f"a container that asks for two of {names} sees devices of one of them, at random: "
+            "with deviceListStrategy envvar each sets the same variable. Use cdi-cri"
+        )
+    return Offer(resources=offered, notes=tuple(notes))
+
+
+def hidden_instances(node: NodeDevices) -> tuple[str, ...]:
+    """GPUs whose instances cannot be listed, with the reason of each."""
+    return tuple(
+        f"GPU {gpu.index} has MIG on, and its instances cannot be listed: {gpu.hidden}"
+        for gpu in node.gpus
+        if gpu.hidden is not None
+    )
+
+
+def _unmonitored(node: NodeDevices) -> Iterator[str]:
+    """GPUs that are healthy only because nobody reports their errors, by reason."""
+    reasons: dict[str, list[int]] = {}
+    for gpu in node.gpus:
+        if gpu.unmonitored is not None:
+            reasons.setdefault(gpu.unmonitored, []).append(gpu.index)
+    for why, indexes in reasons.items():
+        which = f"GPU {indexes[0]}" if len(indexes) == 1 else f"each of the GPUs {indexes}"
+        yield f"{which} is unmonitored: {why}; probes alone find out when it fails"
 
 
 def _resource(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 
 from plugin.metrics import Metrics
 
@@ -19,10 +19,17 @@ class StatusServer:
     ----------
     unready
         Says why the plugin is not ready; empty when it is.
+    notes
+        Says what an operator should know besides.
     """
 
-    def __init__(self, metrics: Metrics, unready: Callable[[], Mapping[str, str]]) -> None:
-        self._metrics, self._unready = metrics, unready
+    def __init__(
+        self,
+        metrics: Metrics,
+        unready: Callable[[], Mapping[str, str]],
+        notes: Callable[[], Iterable[str]] = tuple,
+    ) -> None:
+        self._metrics, self._unready, self._notes = metrics, unready, notes
         self.port = 0
 
     @contextlib.asynccontextmanager
@@ -68,5 +75,6 @@ class StatusServer:
         if path == "/readyz":
             unready = self._unready()
             text = "".join(f"{what}: {why}\n" for what, why in sorted(unready.items())) or "ok\n"
+            text += "".join(f"note: {note}\n" for note in self._notes())
             return ("503 Service Unavailable" if unready else "200 OK"), plain, text.encode()
         return "404 Not Found", plain, b"/metrics, /readyz, /healthz\n"

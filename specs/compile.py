@@ -16,7 +16,7 @@ from specs.pending import compile_job, job_faults, name_faults
 from specs.queues import compile_queues, queue_faults
 from specs.requests import request_faults, shape_of
 from specs.sharing import job_in_group, share_group
-from specs.slices import slice_faults
+from specs.slices import slice_faults, slices_of
 from topology.hardware import canonical_model
 
 if TYPE_CHECKING:
@@ -198,6 +198,18 @@ def _notes(loaded: LoadedSpec, machines: Machines) -> list[str]:
         notes.append(
             "memory limits of shares hold where MPS enforces them (sharing.mps of the plugin);"
             " time-slicing keeps nobody from taking all the memory of a GPU"
+        )
+    several = [
+        work.name
+        for work in spec.jobs
+        if any(len(slices_of(request)) > 1 for request in (work, *work.roles))
+    ]
+    if several:
+        more = f" and {len(several) - 3:,} more" if len(several) > 3 else ""
+        notes.append(
+            f"several kinds of MIG instance in one replica: {', '.join(several[:3])}{more}; one "
+            "container sees them all only where the plugin's deviceListStrategy is cdi-cri or "
+            "volume-mounts, and a process of CUDA uses one"
         )
     for model in sorted(asked):
         hint = did_you_mean(model, models)

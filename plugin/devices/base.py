@@ -61,6 +61,12 @@ class PhysicalGpu:
     fault
         Why the driver cannot use it, None where it can: such a GPU stays in the list, so that its
         devices are told to be unhealthy and do not just vanish.
+    hidden
+        Why its instances cannot be listed, though MIG is on; None where they can. `instances` are
+        then those that were known before.
+    unmonitored
+        Why the driver does not report its critical errors (XIDs); None where it does. Such a GPU is
+        healthy until a probe fails.
     """
 
     index: int
@@ -75,6 +81,8 @@ class PhysicalGpu:
     instances: tuple[MigInstance, ...] = ()
     compute_capability: tuple[int, int] | None = None
     fault: str | None = None
+    hidden: str | None = None
+    unmonitored: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -132,11 +140,23 @@ class DeviceSource(Protocol):
         ...
 
     def events(self, timeout_s: float) -> Iterator[XidEvent]:
-        """Give the errors reported since the last call, waiting up to `timeout_s` for one."""
+        """Give the errors reported since the last call, waiting up to `timeout_s` for one.
+
+        Raises
+        ------
+        DriverError
+            The driver cannot be asked, which says nothing about any GPU.
+        """
         ...
 
     def probe(self, gpu: str) -> str | None:
-        """Say what is wrong with a GPU at this moment; None where it answers and needs nothing."""
+        """Say what is wrong with a GPU at this moment; None where it answers and needs nothing.
+
+        Raises
+        ------
+        DriverError
+            The driver cannot be asked, so neither is known.
+        """
         ...
 
     def close(self) -> None:
@@ -148,11 +168,28 @@ class GeometryError(PluginError):
     """The driver refuses to make or destroy an instance."""
 
 
+@dataclass(frozen=True, slots=True)
+class GpuProcess:
+    """A process on a GPU; its name may be unknown, as of one outside of our namespace."""
+
+    pid: int
+    name: str = ""
+
+    def __str__(self) -> str:
+        return f"PID {self.pid} ({self.name})" if self.name else f"PID {self.pid}"
+
+
 class GeometryDriver(Protocol):
     """What it takes to cut a GPU anew; a `DeviceSource` that can do so has these as well."""
 
-    def processes(self, gpu: str, gi: int) -> tuple[int, ...]:
-        """Processes that compute in an instance."""
+    def processes(self, gpu: str, gi: int) -> tuple[GpuProcess, ...]:
+        """Processes that compute in an instance.
+
+        Raises
+        ------
+        GeometryError
+            The driver does not tell.
+        """
         ...
 
     def destroy(self, gpu: str, gi: int) -> None:

@@ -1,17 +1,11 @@
 """GPUs that are not there: any preset or capture as a node, with faults on demand.
 
-What tests and newcomers use. A state file, read again whenever it changes, says what goes wrong:
-
-    {"driver": "absent", "lost": [3], "slow_s": 0.5,
-     "xids": [{"xid": 79, "gpu": 0}, {"xid": 43, "gpu": 1, "gi": 2, "ci": 0}],
-     "mig": {"0": [{"profile": "3g.40gb", "start": 4}]}}
-
-Each entry of `xids` is reported once, when it is new in the list.
+What tests and newcomers use. A state file, read again whenever it changes, says what goes wrong.
 """
 
 from __future__ import annotations
 
-import json
+import logging
 import re
 import time
 import uuid
@@ -21,16 +15,22 @@ from typing import Any
 
 from plugin.devices.base import (
     GeometryError,
+    GpuProcess,
     MigInstance,
     NodeDevices,
     PhysicalGpu,
     XidEvent,
 )
+from plugin.devices.fake_state import StateError, read_state
+from plugin.devices.nvml_events import NO_XIDS
+from plugin.devices.nvml_mig import MONITOR_WAY_OUT
 from plugin.errors import DriverError
 from topology.graph import NodeTopology
 from topology.hardware import gpu_model
 from topology.mig.layouts import Instance, fits
 from topology.mig.tables import mig_table_or_none
+
+log = logging.getLogger("unstrand.plugin")
 
 NAMESPACE = uuid.UUID("6d1f7e0a-3b0e-4f3c-9a55-0e6f4b7c2d10")
 POLL_S = 0.05
@@ -116,6 +116,8 @@ class FakeSource:
             instances=instances,
             compute_capability=_capability(model or ""),
             fault="GPU is lost" if index in state.get("lost", ()) else None,
+            hidden=MONITOR_WAY_OUT if index in state.get("hidden", ()) else None,
+            unmonitored=NO_XIDS if index in state.get("unmonitored", ()) else None,
         )
 
     def uuid(self, index: int) -> str:
@@ -126,6 +128,7 @@ class FakeSource:
         """Give the entries of `xids` that are new."""
         until = time.monotonic() + timeout_s
         while True:
+            self._check_monitor()
             xids = list(self._look().get("xids", ()))
             fresh, self._told = xids[self._told :], len(xids)
             for entry in fresh:
@@ -142,17 +145,28 @@ class FakeSource:
 
     def probe(self, gpu: str) -> str | None:
         """Say whether the GPU is lost."""
+        self._check_monitor()
         lost = {self.uuid(index) for index in self._look().get("lost", ())}
         return "GPU is lost" if gpu in lost else None
+
+    def _check_monitor(self) -> None:
+        trouble = self._look().get("monitor")
+        if trouble is not None:
+            raise DriverError(f"the driver cannot be asked: {trouble}")
 
     def close(self) -> None:
         """Nothing to let go of."""
 
     # --- geometry ------------------------------------------------------------------------------
 
-    def processes(self, gpu: str, gi: int) -> tuple[int, ...]:
-        """No process ever runs here."""
-        return ()
+    def processes(self, gpu: str, gi: int) -> tuple[GpuProcess, ...]:
+        """Processes that the state file says run in an instance."""
+        index = self._index(gpu)
+        return tuple(
+            GpuProcess(one["pid"], one.get("name", ""))
+            for one in self._look().get("processes", ())
+            if (one["gpu"], one["gi"]) == (index, gi)
+        )
 
     def destroy(self, gpu: str, gi: int) -> None:
         """Destroy an instance."""
@@ -198,10 +212,13 @@ class FakeSource:
             found = self._path.stat()
             stamp = (found.st_mtime_ns, found.st_ino)
             if stamp != self._read_at:
-                self._state = json.loads(self._path.read_text(encoding="utf-8"))
                 self._read_at = stamp
-        except (OSError, ValueError):
-            return self._state  # half written, or not there yet: the last good one holds
+                self._state = read_state(self._path)
+        except OSError:
+            return self._state  # not there yet: the last good one holds
+        except StateError as error:
+            log.warning("%s; the last good one holds", error)
+            return self._state
         said = self._state.get("mig")
         if said != self._mig_said:
             self._mig_said = said

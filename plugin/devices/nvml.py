@@ -6,15 +6,23 @@ An error of one GPU never ends a listing: the GPU stays in it with a fault.
 from __future__ import annotations
 
 import contextlib
-import ctypes
 import threading
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from plugin.devices import nvml_mig
-from plugin.devices.base import GeometryError, NodeDevices, PhysicalGpu, XidEvent
-from plugin.devices.nvml_links import links_of
+from plugin.devices.base import (
+    GeometryError,
+    GpuProcess,
+    MigInstance,
+    NodeDevices,
+    PhysicalGpu,
+    XidEvent,
+)
+from plugin.devices.nvml_events import XidMonitor, is_of_a_gpu
+from plugin.devices.nvml_links import clique_of, links_of
 from plugin.errors import DriverError
 from topology.graph import NodeTopology
 from topology.hardware import canonical_model
@@ -26,8 +34,10 @@ CONTROL_NODES = (
     "/dev/nvidia-uvm-tools",
     "/dev/nvidia-modeset",
 )
-NOBODY = 0xFFFFFFFF
-FABRIC_READY = 3
+LOST_ACCESS = (
+    "a container loses its devices on systemctl daemon-reload where they are not in its spec; "
+    "restart this pod if it lasts"
+)
 
 
 class NvmlSource:
@@ -48,8 +58,8 @@ class NvmlSource:
         self._handles: dict[str, Any] = {}
         self._last: dict[int, PhysicalGpu] = {}
         self._links: tuple[tuple[str, ...], NodeTopology] | None = None
-        self._events: Any = None
-        self._unmonitored: tuple[str, ...] = ()
+        self._monitor: XidMonitor | None = None
+        self._odd: dict[int, str] = {}
 
     # --- listing -------------------------------------------------------------------------------
 
@@ -70,14 +80,22 @@ class NvmlSource:
                 raise DriverError(f"NVML cannot count GPUs: {error}") from error
             if count == 0:
                 raise DriverError("NVML works, but this node has no GPU")
+            self._odd = {}
             gpus = tuple(self._gpu(index) for index in range(count))
+            if self._odd and all(gpu.fault for gpu in gpus):
+                self._ready = False
+                raise DriverError(
+                    f"NVML answers for none of {count} GPUs: {next(iter(self._odd.values()))}. "
+                    f"They may be well: {LOST_ACCESS}"
+                )
+            gpus = self._watched(gpus)
             return NodeDevices(
                 gpus=gpus,
                 topology=self._topology(gpus),
                 driver_version=_said(nvml, nvml.nvmlSystemGetDriverVersion, ""),
                 cuda_version=_cuda(_said(nvml, nvml.nvmlSystemGetCudaDriverVersion_v2, 0)),
                 control_nodes=tuple(path for path in CONTROL_NODES if Path(path).exists()),
-                clique=self._clique(gpus),
+                clique=clique_of(nvml, [self._handles.get(gpu.uuid) for gpu in gpus]),
             )
 
     def _start(self) -> Any:  # noqa: ANN401 - the binding has no types
@@ -97,7 +115,7 @@ class NvmlSource:
                 nvml.nvmlInit()
             except nvml.NVMLError as error:
                 raise DriverError(f"NVML cannot be used: {error}") from error
-            self._ready, self._events, self._links = True, None, None
+            self._ready, self._monitor, self._links = True, XidMonitor(nvml), None
         return nvml
 
     def _gpu(self, index: int) -> PhysicalGpu:
@@ -106,6 +124,8 @@ class NvmlSource:
             handle = nvml.nvmlDeviceGetHandleByIndex(index)
             gpu = self._facts(index, handle)
         except nvml.NVMLError as error:
+            if not is_of_a_gpu(nvml, error):
+                self._odd[index] = str(error)
             known = self._last.get(index)
             if known is None:
                 return PhysicalGpu(
@@ -117,8 +137,6 @@ class NvmlSource:
                     memory_mib=0,
                     fault=str(error),
                 )
-            from dataclasses import replace
-
             return replace(known, fault=str(error))
         self._handles[gpu.uuid] = handle
         self._last[index] = gpu
@@ -129,6 +147,7 @@ class NvmlSource:
         bus = str(nvml.nvmlDeviceGetPciInfo(handle).busId)
         minor = nvml.nvmlDeviceGetMinorNumber(handle)
         capable, enabled = nvml_mig.mode(nvml, handle)
+        instances, hidden = self._instances(index, handle, minor) if enabled else ((), None)
         return PhysicalGpu(
             index=index,
             uuid=str(nvml.nvmlDeviceGetUUID(handle)),
@@ -139,9 +158,35 @@ class NvmlSource:
             numa_node=self._numa(bus),
             mig_capable=capable,
             mig_enabled=enabled,
-            instances=nvml_mig.instances(nvml, handle, minor) if enabled else (),
+            instances=instances,
+            hidden=hidden,
             compute_capability=tuple(nvml.nvmlDeviceGetCudaComputeCapability(handle)),
         )
+
+    def _instances(
+        self,
+        index: int,
+        handle: Any,  # noqa: ANN401
+        minor: int,
+    ) -> tuple[tuple[MigInstance, ...], str | None]:
+        """Instances of a GPU; where we may not look, those of the last look and the way out."""
+        nvml = self._library
+        try:
+            return nvml_mig.instances(nvml, handle, minor), None
+        except nvml.NVMLError as error:
+            if error.value != nvml.NVML_ERROR_NO_PERMISSION:
+                raise
+            known = self._last.get(index)
+            return (known.instances if known else ()), f"{error}: {nvml_mig.MONITOR_WAY_OUT}"
+
+    def _watched(self, gpus: tuple[PhysicalGpu, ...]) -> tuple[PhysicalGpu, ...]:
+        """The same GPUs, with who of them reports no errors."""
+        monitor = self._monitor
+        if monitor is None:
+            return gpus
+        with contextlib.suppress(DriverError):  # said where events are waited for
+            monitor.subscribe(self._handles)
+        return tuple(replace(gpu, unmonitored=monitor.unmonitored.get(gpu.uuid)) for gpu in gpus)
 
     def _numa(self, bus: str) -> int | None:
         """NUMA node by sysfs, which writes a PCI domain with four digits and NVML with eight."""
@@ -168,88 +213,39 @@ class NvmlSource:
             self._links = (uuids, topology)
         return self._links[1]
 
-    def _clique(self, gpus: tuple[PhysicalGpu, ...]) -> str | None:
-        """NVLink domain and clique; None unless all GPUs agree."""
-        nvml = self._library
-        found = set()
-        for gpu in gpus:
-            info = nvml.c_nvmlGpuFabricInfo_v2_t()
-            try:
-                nvml.nvmlDeviceGetGpuFabricInfoV(self._handles[gpu.uuid], ctypes.byref(info))
-            except (nvml.NVMLError, KeyError):
-                return None
-            cluster = bytes(info.clusterUuid)
-            if info.state != FABRIC_READY or info.status != 0 or not any(cluster):
-                return None
-            text = cluster.hex()
-            dashed = "-".join((text[:8], text[8:12], text[12:16], text[16:20], text[20:]))
-            found.add(f"{dashed}.{info.cliqueId}")
-        return found.pop() if len(found) == 1 else None
-
     # --- health --------------------------------------------------------------------------------
 
     def events(self, timeout_s: float) -> Iterator[XidEvent]:
-        """Wait for a critical error; GPUs that report none are healthy and unmonitored."""
-        nvml = self._library
-        if not self._ready or nvml is None:
-            threading.Event().wait(timeout_s)
-            return
-        events = self._subscribe()
-        if events is None:
-            threading.Event().wait(timeout_s)
-            return
-        try:
-            data = nvml.nvmlEventSetWait_v2(events, int(timeout_s * 1000))
-        except nvml.NVMLError as error:
-            if error.value != nvml.NVML_ERROR_TIMEOUT:
-                # The monitor is broken, which does not say that any GPU is: subscribe anew.
-                self._events = None
-                threading.Event().wait(timeout_s)
-            return
-        if data.eventType != nvml.nvmlEventTypeXidCriticalError:
-            return
-        try:
-            gpu: str | None = str(nvml.nvmlDeviceGetUUID(data.device))
-        except nvml.NVMLError:
-            gpu = None
-        yield XidEvent(
-            xid=int(data.eventData),
-            gpu=gpu,
-            gi=None if data.gpuInstanceId == NOBODY else int(data.gpuInstanceId),
-            ci=None if data.computeInstanceId == NOBODY else int(data.computeInstanceId),
-        )
+        """Wait for a critical error; GPUs that report none are healthy and unmonitored.
 
-    def _subscribe(self) -> Any:  # noqa: ANN401
-        nvml = self._library
-        if self._events is not None:
-            return self._events
-        try:
-            events = nvml.nvmlEventSetCreate()
-        except nvml.NVMLError:
-            return None
-        unmonitored = []
-        for uuid, handle in self._handles.items():
-            try:
-                wanted = nvml.nvmlEventTypeXidCriticalError
-                supported = nvml.nvmlDeviceGetSupportedEventTypes(handle) & wanted
-                nvml.nvmlDeviceRegisterEvents(handle, supported, events)
-            except nvml.NVMLError:
-                unmonitored.append(uuid)
-        self._events, self._unmonitored = events, tuple(unmonitored)
-        return events
+        Raises
+        ------
+        DriverError
+            The driver cannot be asked; that is no error of any GPU.
+        """
+        with self._lock:
+            monitor = self._monitor if self._ready else None
+            if monitor is not None and not monitor.subscribed:
+                monitor.subscribe(self._handles)
+        if monitor is None:
+            threading.Event().wait(timeout_s)
+            return
+        event = monitor.wait(timeout_s, dict(self._handles))
+        if event is not None:
+            yield event
 
     def probe(self, gpu: str) -> str | None:
         """Ask a GPU for something small; what it says instead of an answer is the trouble."""
         nvml = self._library
         if not self._ready or nvml is None:
-            return None
+            raise DriverError("NVML is not started")
         try:
             handle = nvml.nvmlDeviceGetHandleByUUID(gpu)
             nvml.nvmlDeviceGetMemoryInfo(handle)
         except nvml.NVMLError as error:
-            lost = (nvml.NVML_ERROR_GPU_IS_LOST, nvml.NVML_ERROR_NOT_FOUND)
-            # Any other error may be the library's (say, access lost after a daemon-reload).
-            return str(error) if error.value in lost else None
+            if is_of_a_gpu(nvml, error):
+                return str(error)
+            raise DriverError(f"NVML: {error}") from error
         return None
 
     def close(self) -> None:
@@ -261,10 +257,13 @@ class NvmlSource:
 
     # --- geometry ------------------------------------------------------------------------------
 
-    def processes(self, gpu: str, gi: int) -> tuple[int, ...]:
-        """Processes that compute in an instance."""
+    def processes(self, gpu: str, gi: int) -> tuple[GpuProcess, ...]:
+        """Processes that compute in an instance; GeometryError where the driver does not tell."""
         with self._lock:
-            return nvml_mig.processes(self._library, self._handles[gpu], gi)
+            try:
+                return nvml_mig.processes(self._library, self._handles[gpu], gi)
+            except self._library.NVMLError as error:
+                raise GeometryError(str(error)) from error
 
     def destroy(self, gpu: str, gi: int) -> None:
         """Destroy an instance; GeometryError where the driver refuses."""
@@ -272,7 +271,9 @@ class NvmlSource:
             try:
                 nvml_mig.destroy(self._library, self._handles[gpu], gi)
             except self._library.NVMLError as error:
-                raise GeometryError(f"instance {gi} not destroyed: {error}") from error
+                raise GeometryError(
+                    f"instance {gi} not destroyed: {nvml_mig.why(self._library, error)}"
+                ) from error
 
     def create(self, gpu: str, profile: str, start: int) -> int:
         """Make an instance; GeometryError where the driver refuses."""
@@ -280,7 +281,8 @@ class NvmlSource:
             try:
                 return nvml_mig.create(self._library, self._handles[gpu], profile, start)
             except self._library.NVMLError as error:
-                raise GeometryError(f"{profile} at {start} not created: {error}") from error
+                reason = nvml_mig.why(self._library, error)
+                raise GeometryError(f"{profile} at {start} not created: {reason}") from error
 
 
 def _said(nvml: Any, ask: Any, default: Any) -> Any:  # noqa: ANN401

@@ -1,7 +1,8 @@
-"""Links between GPUs as NVML tells them."""
+"""Links between GPUs, and the NVLink domain they are in, as NVML tells them."""
 
 from __future__ import annotations
 
+import ctypes
 from collections import Counter
 from collections.abc import Sequence
 from itertools import combinations
@@ -11,6 +12,9 @@ from topology.links import Link
 
 ANCESTORS = {0: "PIX", 10: "PIX", 20: "PXB", 30: "PHB", 40: "NODE", 50: "SYS"}
 """NVML's nearest common ancestor of two GPUs, as ``nvidia-smi topo -m`` writes it."""
+
+
+FABRIC_READY = 3
 
 
 def links_of(nvml: Any, handles: Sequence[Any]) -> dict[tuple[int, int], Link]:  # noqa: ANN401
@@ -64,3 +68,23 @@ def _ancestor(nvml: Any, a: Any, b: Any) -> str:  # noqa: ANN401
         return ANCESTORS.get(nvml.nvmlDeviceGetTopologyCommonAncestor(a, b), "SYS")
     except nvml.NVMLError:
         return "SYS"
+
+
+def clique_of(nvml: Any, handles: Sequence[Any]) -> str | None:  # noqa: ANN401
+    """NVLink domain and clique; None unless all GPUs agree, one without a handle does not."""
+    found = set()
+    for handle in handles:
+        if handle is None:
+            return None
+        info = nvml.c_nvmlGpuFabricInfo_v2_t()
+        try:
+            nvml.nvmlDeviceGetGpuFabricInfoV(handle, ctypes.byref(info))
+        except nvml.NVMLError:
+            return None
+        cluster = bytes(info.clusterUuid)
+        if info.state != FABRIC_READY or info.status != 0 or not any(cluster):
+            return None
+        text = cluster.hex()
+        dashed = "-".join((text[:8], text[8:12], text[12:16], text[16:20], text[20:]))
+        found.add(f"{dashed}.{info.cliqueId}")
+    return found.pop() if len(found) == 1 else None

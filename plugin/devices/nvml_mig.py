@@ -10,12 +10,19 @@ import ctypes
 from pathlib import Path
 from typing import Any
 
-from plugin.devices.base import GeometryError, MigInstance
+from plugin.devices.base import GeometryError, GpuProcess, MigInstance
 
 MIG_MINORS = Path("/proc/driver/nvidia-caps/mig-minors")
 """Lines such as ``gpu0/gi1/ci0/access 12``: the device node of each capability."""
 
 MAX_INSTANCES = 16
+
+MONITOR_WAY_OUT = (
+    "set NVIDIA_MIG_MONITOR_DEVICES=all in the plugin's container, or make it privileged"
+)
+CONFIG_WAY_OUT = (
+    "set NVIDIA_MIG_CONFIG_DEVICES=all in the plugin's container and give it CAP_SYS_ADMIN"
+)
 
 
 def mode(nvml: Any, handle: Any) -> tuple[bool, bool]:  # noqa: ANN401
@@ -33,15 +40,20 @@ def instances(
     minor: int,
     mig_minors: Path = MIG_MINORS,
 ) -> tuple[MigInstance, ...]:
-    """Instances of a GPU, in order of their numbers; holes in the driver's list are passed over."""
+    """Instances of a GPU, in order of their numbers; holes in the driver's list are passed over.
+
+    Any other error is raised: taken for a hole, it would make instances vanish that are there.
+    """
     nodes = _capabilities(mig_minors)
     names = _profiles(nvml, handle)
     found = []
     for index in range(nvml.nvmlDeviceGetMaxMigDeviceCount(handle)):
         try:
             mig = nvml.nvmlDeviceGetMigDeviceHandleByIndex(handle, index)
-        except nvml.NVMLError:
-            continue
+        except nvml.NVMLError as error:
+            if error.value in (nvml.NVML_ERROR_NOT_FOUND, nvml.NVML_ERROR_INVALID_ARGUMENT):
+                continue
+            raise
         gi, ci = nvml.nvmlDeviceGetGpuInstanceId(mig), nvml.nvmlDeviceGetComputeInstanceId(mig)
         info = nvml.nvmlGpuInstanceGetInfo(nvml.nvmlDeviceGetGpuInstanceById(handle, gi))
         about = nvml.nvmlDeviceGetAttributes_v2(mig)
@@ -93,10 +105,29 @@ def _capabilities(mig_minors: Path) -> dict[str, str]:
     }
 
 
-def processes(nvml: Any, handle: Any, gi: int) -> tuple[int, ...]:  # noqa: ANN401
+def why(nvml: Any, error: Any) -> str:  # noqa: ANN401
+    """An error of making or destroying in words; with the way out where a right is missing."""
+    if error.value == nvml.NVML_ERROR_NO_PERMISSION:
+        return f"{error}: {CONFIG_WAY_OUT}"
+    return str(error)
+
+
+def processes(nvml: Any, handle: Any, gi: int) -> tuple[GpuProcess, ...]:  # noqa: ANN401
     """Processes that compute in an instance."""
     running = nvml.nvmlDeviceGetComputeRunningProcesses(handle)
-    return tuple(int(one.pid) for one in running if one.gpuInstanceId == gi)
+    return tuple(
+        GpuProcess(int(one.pid), _name(nvml, one.pid)) for one in running if one.gpuInstanceId == gi
+    )
+
+
+def _name(nvml: Any, pid: int) -> str:  # noqa: ANN401
+    """Program of a process, without its arguments: those may hold secrets."""
+    try:
+        said = nvml.nvmlSystemGetProcessName(pid)
+    except nvml.NVMLError:
+        return ""
+    text = said.decode(errors="replace") if isinstance(said, bytes) else str(said)
+    return Path((text.split() or [""])[0]).name
 
 
 def destroy(nvml: Any, handle: Any, gi: int) -> None:  # noqa: ANN401

@@ -28,8 +28,9 @@ async def walk_through(daemon: Daemon, folder: Path, say: Callable[[str], None])
     await kubelet.start()
     running = asyncio.create_task(daemon.run(stop))
     await _until(lambda: _settled(daemon, kubelet))
-    for note in daemon.notes:
-        say(f"  note: {note}")
+    for note in daemon.remarks:
+        if note not in daemon.config.notes:  # those were said before the walk
+            say(f"  note: {note}")
     name, count = _largest(kubelet)
     say(f"2. the node has {count} allocatable {name}")
     say(f"3. a pod asks for {min(2, count)} of them")

@@ -50,6 +50,36 @@ def test_a_setting_without_a_value_is_a_mistake_of_usage():
     assert unstrand("plugin", "devices", "--fake", "l4", "--set", "flags").code == 2
 
 
+def test_a_setting_below_a_plain_value_replaces_it():
+    over = ("--set", "flags.plugin=1", "--set", "flags.plugin.passDeviceSpecs=true")
+
+    assert unstrand("plugin", "devices", "--fake", "l4", *over).code == 0
+
+
+@pytest.mark.parametrize("domain", ["BAD DOMAIN", "a/b", "kubernetes.io", "", "a" * 70])
+def test_a_domain_that_no_kubelet_takes_is_a_mistake_of_usage(domain: str):
+    done = unstrand("plugin", "serve", "--fake", "l4", "--mock-kubelet", "--domain", domain)
+
+    assert done.code == 2
+    assert "--domain" in done.err
+
+
+def test_a_state_file_is_checked_before_it_is_used(tmp_path: Path):
+    state = tmp_path / "state.json"
+    state.write_text('{"lost": 3}')
+    fake = ("--fake", "t4", "--fake-state", state)
+
+    wrong = unstrand("plugin", "devices", *fake)
+    state.unlink()
+    absent = unstrand("plugin", "devices", *fake)
+    without = unstrand("plugin", "devices", "--fake-state", state)
+
+    assert (wrong.code, absent.code, without.code) == (2, 2, 2)
+    assert "lost: a list of GPU numbers is wanted here" in wrong.err
+    assert "No such file" in absent.err
+    assert "--fake names them" in without.err
+
+
 def test_without_its_packages_the_way_out_is_said(monkeypatch: pytest.MonkeyPatch):
     import importlib.util
 

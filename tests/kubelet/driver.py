@@ -16,7 +16,7 @@ from typing import Any
 
 from commands.plugin_setup import config_loader, file_stamp
 from plugin.cdi import CdiFolder
-from plugin.daemon import Daemon, Settings
+from plugin.daemon import Daemon
 from plugin.devices.fake import FakeSource
 from plugin.geometry import GeometryTask
 from plugin.health import HealthBook
@@ -24,6 +24,7 @@ from plugin.kubelet import KubeletPaths
 from plugin.mock_kubelet.__main__ import do
 from plugin.mock_kubelet.manager import MockKubelet
 from plugin.mock_kubelet.registrations import Duplicates
+from plugin.settings import Settings
 from topology.presets import preset
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -203,6 +204,7 @@ class Plugin:
         check_interval_s: float = 0.1,
         stream_grace_s: float = 0.5,
         register_timeout_s: float = 10.0,
+        confirm_s: float = 10.0,
     ):
         self._loop = loop
         self.state = State(root)
@@ -216,6 +218,7 @@ class Plugin:
             check_interval_s=check_interval_s,
             stream_grace_s=stream_grace_s,
             register_timeout_s=register_timeout_s,
+            confirm_s=confirm_s,
         )
         paths.ours.mkdir(parents=True, exist_ok=True)
         settings = Settings(

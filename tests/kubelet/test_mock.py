@@ -2,6 +2,8 @@
 
 import asyncio
 import contextlib
+import json
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +12,7 @@ from grpc import aio
 
 from plugin.kubelet import KubeletPaths, register
 from plugin.mock_kubelet.books import GRACE_S, Books, Inventory
+from plugin.mock_kubelet.manager import MockKubelet
 from plugin.mock_kubelet.registrations import Duplicates
 from plugin.proto.deviceplugin.v1beta1 import api_pb2, api_pb2_grpc
 from tests.kubelet.driver import GPU, Loop, MockedKubelet, Plugin, eventually
@@ -51,6 +54,34 @@ def test_restarts_and_takeovers_work_under_both_rules(rule: Duplicates, loop: Lo
     kubelet.close()
 
 
+@pytest.mark.parametrize("strategy", ["envvar", "volume-mounts", "cdi-annotations", "cdi-cri"])
+def test_of_two_kinds_of_instance_the_environment_shows_either_and_the_others_show_both(
+    loop: Loop, root: Path, strategy: str
+):
+    """A hundred pods; in which order a kubelet sees the requests of a container is chance."""
+    kubelet = MockedKubelet(root, loop)
+    kubelet.do("start")
+    layout = [{"profile": "3g.40gb", "start": 4}, {"profile": "2g.20gb", "start": 0}]
+    (root / "fake.json").write_text(json.dumps({"mig": {"0": layout}}))
+    flags = {"migStrategy": "mixed", "plugin": {"deviceListStrategy": strategy}}
+    ours = Plugin(loop, root, config={"flags": flags})
+    both = ("nvidia.com/mig-3g.40gb", "nvidia.com/mig-2g.20gb")
+    eventually(lambda: all(kubelet.allocatable(name) == 1 for name in both))
+    instances = frozenset(one.uuid for one in ours.source.scan().gpus[0].instances)
+
+    shown = set()
+    for pod in range(100):
+        kubelet.admit(f"pod-{pod}", dict.fromkeys(both, 1))
+        told = json.dumps(kubelet.told(f"pod-{pod}"))
+        shown.add(frozenset(uuid for uuid in instances if uuid in told))
+        kubelet.do("remove_pod", uid=f"pod-{pod}")
+
+    one_each = {frozenset({uuid}) for uuid in instances}
+    assert shown == (one_each if strategy == "envvar" else {instances})
+    ours.stop()
+    kubelet.close()
+
+
 class Recorder(api_pb2_grpc.DevicePluginServicer):
     """A plugin that only listens."""
 
@@ -87,6 +118,34 @@ def test_the_same_path_is_refused_while_it_is_connected_and_taken_afterwards(
     kubelet.close()
 
 
+def test_the_end_of_another_plugin_s_stream_does_not_leave_the_node_with_nothing(
+    mock: MockedKubelet, loop: Loop, root: Path
+):
+    """A kubelet that knows plugins by resource takes that end for ours, and our stream goes on."""
+    mock.do("start")
+    options = api_pb2.DevicePluginOptions()
+    paths = KubeletPaths(plugins=root / "device-plugins")
+    other = []
+
+    async def another() -> None:
+        server = aio.server()
+        api_pb2_grpc.add_DevicePluginServicer_to_server(Recorder(), server)
+        server.add_insecure_port(f"unix:{paths.plugins / 'other.sock'}")
+        await server.start()
+        await register(paths, paths.plugins / "other.sock", GPU, options)
+        other.append(server)
+
+    loop.call(another())
+    ours = Plugin(loop, root, confirm_s=0.3)
+    eventually(lambda: mock.allocatable() == 8)
+
+    loop.call(other[0].stop(0))
+    eventually(lambda: mock.allocatable() == 0)
+
+    eventually(lambda: mock.allocatable() == 8)
+    ours.stop()
+
+
 class Deaf(api_pb2_grpc.RegistrationServicer):
     """A kubelet that never answers."""
 
@@ -119,6 +178,35 @@ def test_a_registration_that_hangs_is_given_up_and_tried_again(
     mock.do("start")
 
     eventually(lambda: mock.allocatable() == 8)
+    ours.stop()
+
+
+def test_under_another_root_the_kubelet_is_told_the_base_name_of_our_socket(
+    mock: MockedKubelet, loop: Loop, root: Path, monkeypatch: pytest.MonkeyPatch
+):
+    """It joins the name to a folder of its own: a path of our container would lead nowhere."""
+    told = []
+    take = MockKubelet.register
+
+    async def listen(self: MockKubelet, request: Any) -> None:
+        told.append(request.endpoint)
+        await take(self, request)
+
+    monkeypatch.setattr(MockKubelet, "register", listen)
+    mock.do("start")
+    ours = Plugin(loop, root)
+    eventually(lambda: mock.allocatable() == 8)
+
+    assert told == mock.our_sockets()
+    assert "/" not in told[0]
+    ours.stop()
+
+
+def test_a_root_without_a_kubelet_is_said_with_the_way_out(loop: Loop, root: Path):
+    ours = Plugin(loop, root)
+    shutil.rmtree(root / "device-plugins")
+
+    eventually(lambda: "--kubelet-dir" in ours.daemon.unready.get("reconcile", ""))
     ours.stop()
 
 

@@ -3,6 +3,7 @@
 A story that fails with one of them only is a bug of the mock, or of ours.
 """
 
+import fcntl
 import json
 import random
 import shutil
@@ -164,6 +165,22 @@ def test_two_plugins_at_once_take_turns(kubelet: Kubelet, plugin: Starts):
     serving.start()
 
 
+def test_a_plugin_whose_lock_was_deleted_and_taken_serves_no_more(kubelet: Kubelet, plugin: Starts):
+    kubelet.do("start")
+    ours = plugin()
+    eventually(lambda: kubelet.allocatable() == 8)
+    (lock,) = kubelet.plugins.glob(".unstrand_*lock")
+
+    lock.unlink()
+    with lock.open("w") as file:  # another process, quicker than ours
+        fcntl.flock(file, fcntl.LOCK_EX)
+        eventually(lambda: not kubelet.our_sockets())
+        assert "lock" in ours.daemon.unready
+
+    eventually(lambda: kubelet.allocatable() == 8)
+    assert len(kubelet.our_sockets()) == 1
+
+
 def test_a_killed_plugin_leaves_a_socket_that_the_next_one_sweeps(kubelet: Kubelet, root: Path):
     kubelet.do("start")
     first = PluginProcess(root)
@@ -272,6 +289,65 @@ def test_a_restart_does_not_heal_a_gpu_that_still_fails(kubelet: Kubelet, plugin
 
     eventually(lambda: kubelet.allocatable())
     assert kubelet.allocatable() == 7
+
+
+def test_a_monitor_that_breaks_takes_no_gpu_away_and_heals_none(kubelet: Kubelet, plugin: Starts):
+    kubelet.do("start")
+    ours = plugin()
+    eventually(lambda: kubelet.allocatable() == 8)
+    # Four errors: the hold-down is 1.6 s, long enough for this test to be slow.
+    xids = [{"xid": 79, "gpu": 0}] * 4
+    ours.state.set(xids=xids, monitor="Unknown Error")
+    eventually(lambda: {"events", "probe"} <= set(ours.daemon.unready))
+    assert kubelet.allocatable() == 8
+
+    ours.state.set(xids=xids)
+    eventually(lambda: kubelet.allocatable() == 7)
+    ours.state.set(xids=xids, monitor="Unknown Error")
+    time.sleep(2.0)  # more than the hold-down, in which nothing was learnt
+    assert kubelet.allocatable() == 7
+    ours.state.set(xids=xids)
+
+    eventually(lambda: kubelet.allocatable() == 8)
+    eventually(lambda: not ours.daemon.unready)
+
+
+def test_an_error_is_told_while_the_devices_cannot_be_listed(kubelet: Kubelet, plugin: Starts):
+    kubelet.do("start")
+    ours = plugin()
+    eventually(lambda: kubelet.allocatable() == 8)
+
+    ours.state.set(driver="Unknown Error", xids=[{"xid": 79, "gpu": 0}])
+
+    eventually(lambda: kubelet.allocatable() == 7)
+
+
+def test_an_unmonitored_gpu_is_given_out_and_seen_as_such(kubelet: Kubelet, plugin: Starts):
+    kubelet.do("start")
+    ours = plugin()
+    eventually(lambda: kubelet.allocatable() == 8)
+
+    ours.state.set(unmonitored=[2])
+
+    eventually(lambda: "GPU 2 is unmonitored" in "".join(ours.daemon.remarks))
+    assert "unstrand_plugin_unmonitored_gpus 1.0" in ours.daemon.metrics.text().decode()
+    assert kubelet.allocatable() == 8
+    assert not ours.daemon.unready
+
+
+def test_instances_that_may_not_be_seen_make_it_unready_with_the_way_out(
+    kubelet: Kubelet, plugin: Starts, root: Path
+):
+    kubelet.do("start")
+    (root / "fake.json").write_text('{"mig": {"0": []}, "hidden": [0]}')
+
+    ours = plugin(config=MIXED)
+
+    eventually(lambda: kubelet.allocatable() == 7)
+    assert "NVIDIA_MIG_MONITOR_DEVICES=all" in ours.daemon.unready["mig"]
+    ours.state.set(mig={"0": SEVEN})
+    eventually(lambda: kubelet.allocatable("nvidia.com/mig-1g.10gb") == 7)
+    eventually(lambda: not ours.daemon.unready)
 
 
 def test_the_status_of_a_pod_tells_of_its_failed_device(kubelet: Kubelet, plugin: Starts):
@@ -463,6 +539,7 @@ def test_7_5_a_wanted_geometry_waits_for_the_instance_in_use(
     assert kubelet.do("devices", uid="pod")["c0"][small] == [held]
     there = {one.uuid for one in ours.source.scan().gpus[0].instances}
     assert held in there
+    assert f"({held})" in next(one for one in ours.daemon.remarks if "GPU 0 waits: pod" in one)
     kubelet.do("remove_pod", uid="pod")
     eventually(lambda: kubelet.allocatable(large) == 2)
     profiles = [one.profile for one in ours.source.scan().gpus[0].instances]

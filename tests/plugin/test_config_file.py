@@ -65,6 +65,25 @@ def test_an_empty_file_means_the_defaults():
     assert read_config({}) == PluginConfig()
 
 
+def shared(name: str) -> dict[str, object]:
+    return {"sharing": {"timeSlicing": {"resources": [{"name": name, "replicas": 2}]}}}
+
+
+@pytest.mark.parametrize("name", ["gpu", "nvidia.com/gpu", "example.com/gpu"])
+def test_a_shared_resource_has_nvidia_s_domain_or_ours_or_none(name: str):
+    config = read_config(shared(name), PluginConfig(domain="example.com"))
+
+    assert [one.suffix for one in config.sharing] == ["gpu"]
+
+
+def test_an_empty_file_is_told_how_a_config_begins(tmp_path: Path):
+    file = tmp_path / "c.yaml"
+    file.write_text("")
+
+    with pytest.raises(SpecErrors, match="A config begins with version: v1"):
+        read_config_file(file, {}, PluginConfig())
+
+
 @pytest.mark.parametrize(
     ("data", "path", "hint"),
     [
@@ -76,7 +95,11 @@ def test_an_empty_file_means_the_defaults():
         ({"sharing": {"timeSlicing": {"resources": []}}}, "timeSlicing.resources", "at least one"),
         ({"imex": {"channelIDs": [1]}}, "imex.channelIDs", "channel 0"),
         ({"flags": {"gfd": {"sleepInterval": "often"}}}, "sleepInterval", "60s"),
+        ({"flags": {"gfd": {"sleepInterval": "0s"}}}, "sleepInterval", "no time"),
         ([], "the file", "mapping"),
+        (shared("amd.com/gpu"), "resources.0.name", "not a resource of nvidia.com"),
+        (shared("gpü"), "resources.0.name", "no resource has such a name"),
+        (shared("mig-1g.10gb+me"), "resources.0.name", "Is it mig-1g.10gb.me?"),
     ],
 )
 def test_7_6_a_wrong_key_or_value_is_named_with_a_way_out(data: object, path: str, hint: str):

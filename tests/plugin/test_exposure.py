@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from plugin.config import ListStrategy, PluginConfig
-from plugin.daemon import Daemon, Settings
+from plugin.daemon import Daemon
 from plugin.devices.fake import FakeSource
 from plugin.exposure import (
     ENVIRONMENT_KEY,
@@ -20,6 +20,7 @@ from plugin.exposure import (
     read_exposure,
 )
 from plugin.kubelet import KubeletPaths
+from plugin.settings import Settings
 from topology.presets import preset
 
 FILE = Path("config.toml")
@@ -122,7 +123,7 @@ def test_c22_a_node_that_is_closed_while_the_plugin_runs_is_noticed(
             value = ours.metrics.registry.get_sample_value(name)
             assert value is not None
             accepted.append(value)
-        assert ours.notes == ()
+        assert ours.remarks == ()
         for endpoint in ours.endpoints.values():
             await endpoint.stop()
         return accepted

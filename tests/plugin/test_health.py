@@ -41,6 +41,19 @@ def test_a_probe_that_fails_starts_the_hold_down_anew():
     assert health.why("A") is not None
 
 
+def test_time_in_which_nobody_could_look_is_no_time_of_being_well():
+    health = book()
+    health.observe(XidEvent(xid=79, gpu="A"), ["A"], 0)
+    health.probed("A", None, 1)
+    health.unseen("A")
+
+    health.probed("A", None, 50)
+    assert health.why("A") is not None
+    health.probed("A", None, 60)
+
+    assert health.why("A") is None
+
+
 def test_c1_a_gpu_that_fails_again_and_again_stays_out():
     health = book()
     at = 0.0

@@ -13,12 +13,18 @@ from plugin.devices.nvml_links import links_of
 from plugin.errors import DriverError
 
 LOST, TIMEOUT, UNSUPPORTED, MISSING = 15, 10, 3, 6
+UNKNOWN, FORBIDDEN = 999, 4
 
 
 class NVMLError(Exception):
     def __init__(self, value: int):
         self.value = value
-        super().__init__({LOST: "GPU is lost"}.get(value, f"error {value}"))
+        words = {
+            LOST: "GPU is lost",
+            UNKNOWN: "Unknown Error",
+            FORBIDDEN: "Insufficient Permissions",
+        }
+        super().__init__(words.get(value, f"error {value}"))
 
 
 class Placement(ctypes.Structure):
@@ -39,6 +45,10 @@ class Library:
 
     NVMLError = NVMLError
     NVML_ERROR_TIMEOUT, NVML_ERROR_GPU_IS_LOST, NVML_ERROR_NOT_FOUND = TIMEOUT, LOST, MISSING
+    NVML_ERROR_NOT_SUPPORTED, NVML_ERROR_FUNCTION_NOT_FOUND = UNSUPPORTED, 13
+    NVML_ERROR_NO_PERMISSION, NVML_ERROR_INVALID_ARGUMENT = FORBIDDEN, 2
+    NVML_ERROR_GPU_NOT_FOUND, NVML_ERROR_RESET_REQUIRED, NVML_ERROR_CORRUPTED_INFOROM = 28, 16, 14
+    NVML_ERROR_INSUFFICIENT_POWER, NVML_ERROR_IRQ_ISSUE = 8, 11
     NVML_NVLINK_MAX_LINKS = 6
     NVML_NVLINK_DEVICE_TYPE_SWITCH = 2
     NVML_DEVICE_MIG_ENABLE = 1
@@ -51,6 +61,11 @@ class Library:
     def __init__(self, *, count: int = 2, switch: bool = False):
         self.count, self.switch = count, switch
         self.lost: set[int] = set()
+        self.odd: dict[int, int] = {}
+        self.silent: set[int] = {0}
+        self.freed: list[str] = []
+        self.mig_fails: int | None = None
+        self.wait_fails: int | None = None
         self.broken: int | None = None
         self.pending: list[Any] = []
         self.started = 0
@@ -80,6 +95,8 @@ class Library:
     def _well(self, handle: int) -> int:
         if handle in self.lost:
             raise NVMLError(LOST)
+        if handle in self.odd:
+            raise NVMLError(self.odd[handle])
         return handle
 
     def nvmlDeviceGetHandleByIndex(self, index: int):
@@ -135,6 +152,8 @@ class Library:
         return 7
 
     def nvmlDeviceGetMigDeviceHandleByIndex(self, handle: int, index: int):
+        if self.mig_fails:
+            raise NVMLError(self.mig_fails)
         if index != 3:
             raise NVMLError(MISSING)
         return "MIG-1"
@@ -170,6 +189,8 @@ class Library:
             array[0], array[1] = Placement(0, 1), Placement(1, 1)
 
     def nvmlDeviceCreateGpuInstanceWithPlacement(self, handle, profile, placement):
+        if self.mig_fails:
+            raise NVMLError(self.mig_fails)
         return 9
 
     def nvmlGpuInstanceGetComputeInstanceProfileInfo(self, instance, number, engine, version):
@@ -182,19 +203,34 @@ class Library:
     def nvmlGpuInstanceDestroy(self, instance: int):
         self.destroyed.append(instance)
 
+    def nvmlDeviceGetComputeRunningProcesses(self, handle: int):
+        if self.mig_fails:
+            raise NVMLError(self.mig_fails)
+        return [SimpleNamespace(pid=pid, gpuInstanceId=gi) for pid, gi in ((7, 5), (8, 5), (9, 6))]
+
+    def nvmlSystemGetProcessName(self, pid: int):
+        if pid != 7:
+            raise NVMLError(MISSING)
+        return "/usr/bin/python3 train.py --token=secret"
+
     # --- events ---
 
     def nvmlEventSetCreate(self):
         return "events"
 
+    def nvmlEventSetFree(self, events: str):
+        self.freed.append(events)
+
     def nvmlDeviceGetSupportedEventTypes(self, handle: int):
-        return 8
+        return 1 if handle in self.silent else 8
 
     def nvmlDeviceRegisterEvents(self, handle: int, kinds: int, events: str):
-        if handle == 0:
-            raise NVMLError(UNSUPPORTED)
+        assert kinds, "registered for nothing"
+        self._well(handle)
 
     def nvmlEventSetWait_v2(self, events: str, ms: int):
+        if self.wait_fails:
+            raise NVMLError(self.wait_fails)
         if not self.pending:
             raise NVMLError(TIMEOUT)
         return self.pending.pop(0)
@@ -283,6 +319,103 @@ def test_events_name_the_gpu_and_the_instance():
     ]
 
 
+def test_a_gpu_without_xid_events_is_healthy_and_visible_as_unmonitored():
+    gpus = NvmlSource(Library()).scan().gpus
+
+    assert [(gpu.fault, gpu.unmonitored) for gpu in gpus] == [
+        (None, "the driver reports no XID events of it"),
+        (None, None),
+    ]
+
+
+def test_where_the_driver_has_no_events_at_all_every_gpu_is_unmonitored():
+    class Old(Library):
+        def nvmlEventSetCreate(self):
+            raise NVMLError(UNSUPPORTED)
+
+    source = NvmlSource(Old())
+
+    assert all(gpu.unmonitored for gpu in source.scan().gpus)
+    assert list(source.events(0.01)) == []
+
+
+def test_a_gpu_that_appears_later_is_monitored_from_then_on():
+    library = Library()
+    library.silent, library.lost = set(), {0}
+    source = NvmlSource(library)
+    source.scan()
+
+    library.lost = set()
+
+    assert [gpu.unmonitored for gpu in source.scan().gpus] == [None, None]
+
+
+def test_access_that_is_lost_to_all_gpus_is_the_monitor_s_trouble_and_not_theirs():
+    library = Library()
+    source = NvmlSource(library)
+    source.scan()
+
+    library.odd = {0: UNKNOWN, 1: UNKNOWN}
+
+    with pytest.raises(DriverError, match=r"none of 2 GPUs: Unknown Error.*daemon-reload"):
+        source.scan()
+    with pytest.raises(DriverError):
+        source.probe("GPU-0")
+    library.odd = {}
+    assert [gpu.fault for gpu in source.scan().gpus] == [None, None]
+    assert library.started == 2
+
+
+def test_a_gpu_that_alone_gives_a_strange_answer_has_a_fault():
+    library = Library()
+    library.odd = {0: UNKNOWN}
+
+    assert [gpu.fault for gpu in NvmlSource(library).scan().gpus] == ["Unknown Error", None]
+
+
+def test_a_wait_for_events_that_fails_says_so_and_gives_the_queue_back():
+    library = Library()
+    source = NvmlSource(library)
+    source.scan()
+    library.wait_fails = UNKNOWN
+
+    with pytest.raises(DriverError, match="cannot report errors of GPUs: Unknown Error"):
+        list(source.events(0.01))
+    assert library.freed == ["events"]
+    library.wait_fails = None
+    library.pending = [event(79, 1)]
+    assert [one.gpu for one in source.events(0.01)] == ["GPU-1"]
+
+
+def test_a_lost_gpu_does_not_end_the_watch_over_the_others():
+    library = Library()
+    library.silent = set()
+    source = NvmlSource(library)
+    source.scan()
+    library.wait_fails, library.lost = LOST, {0}
+    assert list(source.events(0.01)) == []
+
+    library.wait_fails = None
+    library.pending = [event(48, 1)]
+
+    assert [one.gpu for one in source.events(0.01)] == ["GPU-1"]
+
+
+def test_an_error_of_a_gpu_that_no_longer_answers_is_not_taken_for_one_of_all_gpus():
+    class Silent(Library):
+        def nvmlDeviceGetUUID(self, handle: Any):
+            self._well(handle) if isinstance(handle, int) else None
+            return super().nvmlDeviceGetUUID(handle)
+
+    library = Silent()
+    source = NvmlSource(library)
+    source.scan()
+    library.lost = {1}
+    library.pending = [event(79, 1)]
+
+    assert [one.gpu for one in source.events(0.01)] == ["GPU-1"]
+
+
 def test_an_instance_is_made_where_it_may_start():
     source = NvmlSource(Library())
     source.scan()
@@ -292,6 +425,52 @@ def test_an_instance_is_made_where_it_may_start():
         source.create("GPU-1", "1g.10gb", 5)
     with pytest.raises(GeometryError, match="no profile 9g"):
         source.create("GPU-1", "9g.99gb", 0)
+
+
+def test_without_the_right_to_see_instances_what_to_set_is_said():
+    library = Library()
+    library.mig_fails = FORBIDDEN
+
+    gpu = NvmlSource(library).scan().gpus[1]
+
+    assert (gpu.fault, gpu.instances) == (None, ())
+    assert gpu.hidden is not None
+    assert "Insufficient Permissions: set NVIDIA_MIG_MONITOR_DEVICES=all" in gpu.hidden
+    assert "privileged" in gpu.hidden
+
+
+def test_instances_that_were_seen_do_not_vanish_when_they_cannot_be_seen_any_more():
+    library = Library()
+    source = NvmlSource(library)
+    (before,) = source.scan().gpus[1].instances
+
+    library.mig_fails = FORBIDDEN
+    assert source.scan().gpus[1].instances == (before,)
+    library.mig_fails = UNKNOWN
+
+    gpu = source.scan().gpus[1]
+    assert (gpu.instances, gpu.fault) == ((before,), "Unknown Error")
+
+
+def test_without_the_right_to_make_instances_what_to_set_is_said():
+    library = Library()
+    source = NvmlSource(library)
+    source.scan()
+    library.mig_fails = FORBIDDEN
+
+    with pytest.raises(GeometryError, match=r"NVIDIA_MIG_CONFIG_DEVICES=all.*CAP_SYS_ADMIN"):
+        source.create("GPU-1", "1g.10gb", 1)
+
+
+def test_processes_in_an_instance_are_named_without_their_arguments():
+    library = Library()
+    source = NvmlSource(library)
+    source.scan()
+
+    assert [str(one) for one in source.processes("GPU-1", 5)] == ["PID 7 (python3)", "PID 8"]
+    library.mig_fails = FORBIDDEN
+    with pytest.raises(GeometryError, match="Insufficient Permissions"):
+        source.processes("GPU-1", 5)
 
 
 def test_an_instance_without_compute_does_not_stay():

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from plugin.config import MigStrategy, PluginConfig, Sharing
+from plugin.config import ListStrategy, MigStrategy, PluginConfig, Sharing
 from plugin.errors import ConfigError
 from plugin.feed import snapshot
 from plugin.resources import offer
@@ -32,6 +32,27 @@ def test_mixed_shows_instances_by_profile_and_whole_gpus_apart():
         "nvidia.com/mig-1g.10gb.me": 1,
         "nvidia.com/mig-3g.40gb": 1,
     }
+
+
+@pytest.mark.parametrize(
+    ("strategies", "said"),
+    [
+        ((ListStrategy.ENVVAR,), True),
+        ((ListStrategy.ENVVAR, ListStrategy.CDI_CRI), False),
+        ((ListStrategy.CDI_ANNOTATIONS,), False),
+        ((ListStrategy.VOLUME_MOUNTS,), False),
+    ],
+)
+def test_two_resources_on_a_node_come_with_the_caveat_of_the_environment(
+    strategies: tuple[ListStrategy, ...], said: bool
+):
+    config = replace(MIXED, list_strategies=strategies)
+
+    notes = offer(node(gpu(0, "3g.40gb", "1g.10gb")), config).notes
+
+    text = "asks for two of nvidia.com/mig-1g.10gb, nvidia.com/mig-3g.40gb sees devices of one"
+    assert any(text in note for note in notes) is said
+    assert not offer(node(gpu(0, "1g.10gb", "1g.10gb")), config).notes
 
 
 def test_parts_of_an_instance_s_compute_are_not_advertised_and_said():
@@ -70,6 +91,16 @@ def test_a_renamed_resource_is_called_shared():
     sharing = Sharing(suffix="gpu", replicas=2, rename_by_default=True)
 
     assert counts(replace(DEFAULTS, sharing=(sharing,)), gpu(0)) == {"nvidia.com/gpu.shared": 2}
+
+
+def test_gpus_that_report_no_errors_are_named_once():
+    gpus = [gpu(index, unmonitored="no events" if index else None) for index in range(3)]
+
+    offered = offer(node(*gpus), DEFAULTS)
+
+    assert len(offered.resources[0].owner) == 3
+    (note,) = offered.notes
+    assert note.startswith("each of the GPUs [1, 2] is unmonitored: no events")
 
 
 def test_mps_of_instances_is_refused():

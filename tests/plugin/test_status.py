@@ -31,6 +31,15 @@ def test_each_path_is_answered(line: str, status: str, text: str):
     assert text in body.decode()
 
 
+def test_remarks_are_shown_and_do_not_make_it_unready():
+    status = StatusServer(Metrics(), dict, lambda: ["GPU 3 is unmonitored"])
+
+    told, _, body = status.answer("GET /readyz HTTP/1.1")
+
+    assert told == "200 OK"
+    assert body == b"ok\nnote: GPU 3 is unmonitored\n"
+
+
 def test_it_is_served_over_http():
     async def ask() -> str:
         server = StatusServer(Metrics(), dict)

@@ -427,3 +427,13 @@ def test_many_assumed_gpus_are_summed_up_in_one_note():
     assert len(notes) == 8
     assert notes[0] == "r0: assumed GPU 0 of node n"
     assert notes[-1] == "assumed the GPUs of 5 further running replicas, likewise"
+
+
+def test_two_kinds_of_instance_in_one_replica_are_said():
+    nodes = ONE_NODE.replace("gpus: 8", "gpus: 8, gpu_model: A100-80GB")
+    two, one = "mig: {1g.10gb: 1, 3g.40gb: 1}", "mig: {1g.10gb: 2}"
+
+    (note,) = compiled(f"{nodes}jobs:\n  - {{name: a, {two}}}\n  - {{name: b, {one}}}\n").notes
+
+    assert note.startswith("several kinds of MIG instance in one replica: a; ")
+    assert "cdi-cri" in note
