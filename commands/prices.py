@@ -58,7 +58,7 @@ def _of_spec(spec: str, max_size: str | None, *, few: bool) -> PriceBook:
     from solver.prices.book import price_book
 
     problem = read_question(spec, max_size=max_size).problem
-    return price_book(problem.nodes, problem.reference, cheap=few)
+    return price_book(problem.nodes, problem.reference, few=few)
 
 
 def _of_trace(trace: str, workload: str | None, *, few: bool) -> PriceBook:
@@ -67,4 +67,4 @@ def _of_trace(trace: str, workload: str | None, *, few: bool) -> PriceBook:
 
     asked = Asked(traces=(trace,), workload=workload)
     scenario = read_question(asked, None, plotted=False).sweep.cells[0].source.scenario(1)
-    return price_book(scenario.nodes, scenario.offered, cheap=few)
+    return price_book(scenario.nodes, scenario.offered, few=few)

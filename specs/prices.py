@@ -54,7 +54,6 @@ class _PriceFile(BaseModel):
     model_config = ConfigDict(strict=True)
 
     schema_: Annotated[str, Field(alias="schema")]
-    few: bool = False
     critical_cpu_factor: Annotated[float, Field(gt=0, le=1000, allow_inf_nan=False)]
     cpu_factors: Annotated[
         list[Annotated[float, Field(gt=0, le=1000, allow_inf_nan=False)]], Field(min_length=1)
@@ -101,7 +100,6 @@ def load_prices(path: Path) -> SavedPrices:
         shapes=tuple(map(_shape, file.shapes)),
         critical=file.critical_cpu_factor,
         cpu_factors=tuple(file.cpu_factors),
-        few=file.few,
     )
 
 

@@ -22,7 +22,6 @@ from solver.state import NodeState
 from solver.workload import Shape
 
 FRAGMENTATION_WEIGHT = 0.07
-CHEAP_FRAGMENTATION_WEIGHT = 0.3
 CPU_LEFT_MILLI = 15.0
 GPU_LEFT_MILLI = 10.0
 PRESS_MILLI = 50.0
@@ -43,7 +42,6 @@ class BidPrice(PlacementPolicy):
 
     def __init__(self, book: PriceBook, workload: TargetWorkload, scale: Scale) -> None:
         self._book, self._workload, self._scale = book, workload, scale
-        self._weight = CHEAP_FRAGMENTATION_WEIGHT if book.cheap else FRAGMENTATION_WEIGHT
 
     def score(self, node: Node, state: NodeState, shape: Shape, kinds: frozenset[str]) -> Score:
         """Higher the less is lost."""
@@ -84,7 +82,11 @@ class BidPrice(PlacementPolicy):
 
     def _potential(self, node: Node, state: NodeState) -> float:
         fragmented = self._workload.fragmentation_milli(node, state)
-        return sum(state.gpu_left) - self._book.worth_milli(node, state) + self._weight * fragmented
+        return (
+            sum(state.gpu_left)
+            - self._book.worth_milli(node, state)
+            + FRAGMENTATION_WEIGHT * fragmented
+        )
 
 
 BID_PRICES = ("bid-price", "bid-price-cheap")
@@ -102,5 +104,5 @@ def bid_price_policy(
     if saved is not None:
         book = book_of(saved, problem.nodes)
     else:
-        book = price_book(problem.nodes, demand, cheap=name == BID_PRICES[1])
+        book = price_book(problem.nodes, demand, few=name == BID_PRICES[1])
     return BidPrice(book, workload, Scale.of(problem))

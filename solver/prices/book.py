@@ -19,11 +19,8 @@ MOST_PRESS = 2.0
 class PriceBook:
     """Prices of every shape in every future, and what a node is worth at them."""
 
-    def __init__(
-        self, market: Market, critical: float, futures: Sequence[Future], *, cheap: bool = False
-    ) -> None:
+    def __init__(self, market: Market, critical: float, futures: Sequence[Future]) -> None:
         self.market, self.critical, self.futures = market, critical, tuple(futures)
-        self.cheap = cheap
         self._step = market.gpu_step_milli
         self._by_access: dict[Access, Opportunity] = {}
         self._by_node: dict[Node, Opportunity] = {}
@@ -97,13 +94,12 @@ class PriceBook:
 
 
 @lru_cache(maxsize=4)
-def _book(market: Market, cheap: bool) -> PriceBook:
-    critical, found = futures(market, cheap=cheap)
-    return PriceBook(market, critical, found, cheap=cheap)
+def _book(market: Market, few: bool) -> PriceBook:
+    return PriceBook(market, *futures(market, few=few))
 
 
 def price_book(
-    nodes: Iterable[Node], workload: Sequence[tuple[Shape, float]], *, cheap: bool = False
+    nodes: Iterable[Node], workload: Sequence[tuple[Shape, float]], *, few: bool = False
 ) -> PriceBook:
-    """The prices of a workload on a cluster."""
-    return _book(make_market(nodes, workload), cheap)
+    """The prices of a workload on a cluster, from all futures or from a few."""
+    return _book(make_market(nodes, workload), few)

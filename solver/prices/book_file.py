@@ -20,7 +20,6 @@ def book_document(book: PriceBook) -> dict[str, Any]:
     market = book.market
     return {
         "schema": SCHEMA,
-        "few": book.cheap,
         "critical_cpu_factor": book.critical,
         "cpu_factors": [future.cpu_factor for future in book.futures],
         "node_types": [_node_type(kind) for kind in market.types],

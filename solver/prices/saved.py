@@ -31,14 +31,11 @@ class SavedPrices:
     ----------
     critical, cpu_factors
         Factor of all CPU below which the workload loses GPUs, and the factor of each future.
-    few
-        Whether they are those of ``bid-price-cheap``, which leans more on fragmentation.
     """
 
     shapes: tuple[SavedShape, ...]
     critical: float
     cpu_factors: tuple[float, ...]
-    few: bool = False
 
 
 def book_of(saved: SavedPrices, nodes: Iterable[Node]) -> PriceBook:
@@ -50,4 +47,4 @@ def book_of(saved: SavedPrices, nodes: Iterable[Node]) -> PriceBook:
     futures = [
         Future(factor, table[:, place].copy()) for place, factor in enumerate(saved.cpu_factors)
     ]
-    return PriceBook(market, saved.critical, futures, cheap=saved.few)
+    return PriceBook(market, saved.critical, futures)

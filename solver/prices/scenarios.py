@@ -17,7 +17,9 @@ from solver.prices.pricing import Floats
 SPREAD = (1.3, 1.3, 1.25, 1.18, 1.18, 1.1, 1.1, 1.03, 1.03, 1.0, 0.92, 0.85)
 """CPU factors of the futures, as multiples of the critical one."""
 
-CHEAP_SPREAD = (1.3, 1.15, 1.03, 0.92)
+FEW_SPREAD = (1.3, 1.15, 1.03, 0.92)
+"""The same where set-up is to be short."""
+
 MOST_CPU_FACTOR = 1.3
 LEAST_CPU_FACTOR = 0.3
 LOSS_RATIO = 0.003
@@ -48,23 +50,17 @@ class Future:
     prices: Floats
 
 
-def futures(market: Market, *, cheap: bool = False) -> tuple[float, tuple[Future, ...]]:
-    """The critical CPU factor, and the futures around it.
-
-    Parameters
-    ----------
-    cheap
-        Fewer futures, without noise.
-    """
+def futures(market: Market, *, few: bool = False) -> tuple[float, tuple[Future, ...]]:
+    """The critical CPU factor, and the futures around it: all, or a few."""
     lp = ConfigurationLp(market)
     mean = OVERLOAD * np.array(market.demand)
     critical = critical_factor(lp, market, mean)
     random = np.random.default_rng(NOISE_SEED)
     cpu_milli = np.array([shape.cpu_milli for shape in market.shapes])
     found = []
-    for spread in CHEAP_SPREAD if cheap else SPREAD:
+    for spread in FEW_SPREAD if few else SPREAD:
         factor = min(MOST_CPU_FACTOR, critical * spread)
-        demand = mean if cheap else random.gamma(np.maximum(mean, 1e-9) / NOISE, NOISE)
+        demand = random.gamma(np.maximum(mean, 1e-9) / NOISE, NOISE)
         if cpu_milli @ demand:
             demand = demand * ((cpu_milli @ mean) / (cpu_milli @ demand))
         found.append(Future(factor, lp.solve(demand, factor).prices))
