@@ -40,16 +40,16 @@ INTERRUPTED_AT_THE_FIRST_PLAN = """
 import os, signal, sys, threading, time
 sys.path.insert(0, {root!r})
 import cli
-from solver import api
+from solver import searching
 
-greedy = api.best_greedy
+greedy = searching.best_greedy
 
 def greedy_then_ctrl_c(*args):
     found = greedy(*args)
     threading.Timer({after_s}, os.kill, (os.getpid(), signal.SIGINT)).start()
     return found
 
-api.best_greedy = greedy_then_ctrl_c
+searching.best_greedy = greedy_then_ctrl_c
 cli.main(["solve", {spec!r}, "-o", "json", "--time-limit", "100s"])
 """
 
