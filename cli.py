@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import io
 import os
+import signal
 import sys
 import traceback
 from collections.abc import Sequence
@@ -141,6 +142,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
         words = [word for word in words if word != "--debug"]
         code = app(words, prog_name="unstrand", standalone_mode=False)
         sys.stdout.flush()
+        if arguments is None:
+            # All is said: who presses Ctrl-C now would only see the interpreter stumble on its way.
+            signal.signal(signal.SIGINT, signal.SIG_IGN)
         if code == INTERRUPTED:  # Typer has caught it.
             sys.stderr.write(message(KeyboardInterrupt()) + "\n")
     except (BrokenPipeError, SystemExit):
