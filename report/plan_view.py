@@ -71,7 +71,8 @@ def _headline(problem: Problem, result: SolveResult) -> Text:
         (result.status.value, styles.get(result.status, "bold red")),
         f" plan by {result.policy}, checked, in {seconds(result.timing.total_s)}\n",
         f"{m.admitted_jobs} of {plural(len(problem.jobs), 'job')} start on "
-        f"{_gpus(m.admitted_gpus)}; {_gpus(m.free_gpus)} stay{'s' if m.free_gpus == 1 else ''} "
+        f"{_gpus(m.admitted_gpus, 3)}; {_gpus(m.free_gpus, 3)} "
+        f"stay{'s' if m.free_gpus == 1 else ''} "
         f"free, {amount(m.stranded_gpus)} of them stranded; {percent(m.utilization_ratio)} in use",
     )
     if result.evictions or result.moves:
@@ -241,8 +242,8 @@ def _in_words(term: ObjectiveTerm, value: float) -> str:
     return f"{amount(value / scale, 4)} {word}".rstrip()
 
 
-def _gpus(gpus: float) -> str:
-    return f"{amount(gpus)} {'GPU' if gpus == 1 else 'GPUs'}"
+def _gpus(gpus: float, digits: int = 2) -> str:
+    return f"{amount(gpus, digits)} {'GPU' if gpus == 1 else 'GPUs'}"
 
 
 def _stranded(result: SolveResult) -> list[RenderableType]:
