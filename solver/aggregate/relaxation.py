@@ -254,7 +254,9 @@ class Relaxation:
                 seen.add(signature)
                 lp.row(terms, upper=most)
         if any(s.is_share for _, s in columns):
-            milli = [(c, float(self._least_milli(s))) for c, s in columns if s.wants_gpu]
+            # Slices count by the smallest GPU that has them, and may be on others: not in this row.
+            whole = [(c, s) for c, s in columns if s.wants_gpu and not s.slices]
+            milli = [(c, float(self._least_milli(s))) for c, s in whole]
             lp.row(milli, upper=float(stock.milli[nodes].sum()))
         for left, amount in ((stock.cpu, _cpu_of), (stock.memory, _memory_of)):
             terms = [(c, float(amount(s))) for c, s in columns if amount(s)]

@@ -5,6 +5,8 @@
     model or links (DGX-1V, PCIe pairs), see `constraints.gpu_sets`.
 ``shares[node, class, gpu]``
     Shares of the class on one GPU (integer), see `constraints.shares`.
+``served[node, wish, model]``
+    Slices of a wish that GPUs of a model serve, where several models could (integer).
 ``open[node, gpu]``
     An idle GPU is given to shares rather than to a whole-GPU replica (Boolean).
 
@@ -28,7 +30,7 @@ from solver.cpsat.view import PlanView
 from solver.islands import is_fragile, may_leave
 from solver.linear import Expr, weighted
 from solver.slices import Geometry
-from solver.workload import Job, LinkRule, Role, RunningReplica, Shape
+from solver.workload import Job, LinkRule, Role, RunningReplica, Shape, Slice
 from topology.mig.tables import MigTable, Profile
 from topology.scoring import GpuSet
 
@@ -109,6 +111,10 @@ def names_gpus(variables: Variables, node: Node) -> bool:
     return apart and any(in_one_island(job) for job, _, _ in variables.on_node(node))
 
 
+Wish = tuple[Slice, tuple[str, ...]]
+"""A slice, and the GPU models that may serve it (empty: any)."""
+
+
 @dataclass(frozen=True)
 class CutClass:
     """GPUs of a node that are cut alike, and how many of them get which geometry.
@@ -150,6 +156,7 @@ class Devices:
     open: dict[str, dict[int, cp_model.IntVar]] = field(default_factory=dict)
     loads: dict[str, Loads] = field(default_factory=dict)
     cuts: dict[str, list[CutClass]] = field(default_factory=dict)
+    served: dict[str, dict[Wish, dict[str | None, cp_model.IntVar]]] = field(default_factory=dict)
 
     def cut(self, node: Node, gpu: int | None = None) -> list[cp_model.IntVar]:
         """Counts whose sum is how many idle GPUs of a node are cut; of one GPU, where it is one.

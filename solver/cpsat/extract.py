@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import cached_property
 
 from ortools.sat.python import cp_model
@@ -22,7 +22,7 @@ from solver.fit import share_milli_on
 from solver.geometry import reseated
 from solver.problem import RoleKey
 from solver.solution import PlacedInstance, Placement, Plan
-from solver.workload import Job, Role, Shape
+from solver.workload import Job, Role, Shape, Slice
 
 ValueOf = Callable[[cp_model.IntVar], int]
 
@@ -82,6 +82,10 @@ class _Hands:
             for cls, counts in by_class.items()
         }
         self._cuts = devices.cuts.get(node.name, [])
+        self._served = {
+            wish: {model: value_of(part) for model, part in parts.items()}
+            for wish, parts in devices.served.get(node.name, {}).items()
+        }
         may_be_cut = {gpu for cls in self._cuts for gpu in cls.gpus}
         # Those that can only be whole go first, so that the others are left for instances.
         self._idle = sorted(variables.state(node).idle_gpus, key=may_be_cut.__contains__)
@@ -135,21 +139,32 @@ class _Hands:
         """The instances of the next replica with slices, on GPUs cut as the solver decided."""
         if not shape.slices:
             return ()
-        models, tables = self._node.topology.gpu_models, self._node.mig_tables
         found: list[PlacedInstance] = []
         for wish, count in shape.slices:
+            left = self._served.get((wish, shape.gpu_models))
             for _ in range(count):
-                placed = next(
-                    entry
-                    for entry in self._instances
-                    if (not shape.gpu_models or models[entry.gpu] in shape.gpu_models)
-                    and (table := tables[entry.gpu]) is not None
-                    and (profile := wish.on(table)) is not None
-                    and profile.name == entry.instance.profile
-                )
+                placed = next(e for e in self._instances if self._serves(e, wish, shape, left))
                 self._instances.remove(placed)
+                if left is not None:
+                    left[self._node.topology.gpu_models[placed.gpu]] -= 1
                 found.append(placed)
         return tuple(sorted(found))
+
+    def _serves(
+        self,
+        entry: PlacedInstance,
+        wish: Slice,
+        shape: Shape,
+        left: Mapping[str | None, int] | None,
+    ) -> bool:
+        """Whether an instance is for the wish; `left` of each model, where several could serve."""
+        model, table = self._node.topology.gpu_models[entry.gpu], self._node.mig_tables[entry.gpu]
+        if shape.gpu_models and model not in shape.gpu_models:
+            return False
+        if left is not None and not left.get(model):
+            return False
+        profile = None if table is None else wish.on(table)
+        return profile is not None and profile.name == entry.instance.profile
 
     @cached_property
     def _instances(self) -> list[PlacedInstance]:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from functools import partial
 
 from solver.cluster import Node
 from solver.judging.faults import Rule, Violation
 from solver.judging.placed import Placed, Start
+from solver.matching import matched
 from solver.problem import Problem
 from solver.solution import PlacedInstance
 from solver.workload import (
@@ -20,33 +22,34 @@ from topology.mig.tables import MigTable, Profile
 def check_slices(_problem: Problem, placed: Placed) -> Iterator[Violation]:
     """A replica has one instance for each slice that it asks for, of a profile that will do."""
     for start in placed.arrivals:
-        tables = start.node.mig_tables
-        left = [e for e in start.at.instances if 0 <= e.gpu < start.node.n_gpus]
-        for wish, count in start.shape.slices:
-            for _ in range(count):
-                serving = (e for e in left if _serves(start, tables[e.gpu], e, wish))
-                found = next(serving, None)
-                if found is None:
-                    text = f"{start}: has no instance for a slice {wish}"
-                    yield Violation(Rule.MIG, start.job.name, text)
-                else:
-                    left.remove(found)
-        if left:
+        given = [e for e in start.at.instances if 0 <= e.gpu < start.node.n_gpus]
+        wishes = [wish for wish, count in start.shape.slices for _ in range(count)]
+        serves = partial(_serves, start, wishes, given)
+        serving = matched(len(wishes), len(given), serves)
+        for number, wish in enumerate(wishes):
+            if number not in serving.values():
+                text = f"{start}: has no instance for a slice {wish}"
+                yield Violation(Rule.MIG, start.job.name, text)
+        if left := [entry for number, entry in enumerate(given) if number not in serving]:
             shown = ", ".join(f"{e.instance} on GPU {e.gpu}" for e in left)
             text = f"{start}: is given {shown}, which it does not ask for"
             yield Violation(Rule.MIG, start.job.name, text)
 
 
-def _serves(start: Start, table: MigTable | None, given: PlacedInstance, wish: Slice) -> bool:
+def _serves(
+    start: Start, wishes: Sequence[Slice], entries: Sequence[PlacedInstance], wish: int, entry: int
+) -> bool:
+    wanted, given = wishes[wish], entries[entry]
+    table = start.node.mig_tables[given.gpu]
     if table is None or given.instance.profile not in table.by_name:
         return False
     models = start.shape.gpu_models
     if models and start.node.topology.gpu_models[given.gpu] not in models:
         return False
     profile = table.by_name[given.instance.profile]
-    if wish.profile:
-        return wish.on(table) == profile
-    return profile.memory_mib >= wish.memory_mib and profile.compute >= wish.compute
+    if wanted.profile:
+        return wanted.on(table) == profile
+    return profile.memory_mib >= wanted.memory_mib and profile.compute >= wanted.compute
 
 
 def check_geometry(problem: Problem, placed: Placed) -> Iterator[Violation]:

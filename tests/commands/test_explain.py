@@ -78,3 +78,42 @@ def test_names_as_kubectl_and_squeue_show_them_lead_to_the_job(tmp_path, word, s
 
     assert done.code == 2
     assert said in done.err
+
+
+def test_a_node_without_gpus_is_the_cheapest_for_a_job_without(tmp_path):
+    """Kinds that are looked at later cannot have fewer GPUs than none."""
+    spec = tmp_path / "cpu.yaml"
+    spec.write_text(
+        """
+        cluster: {nodes: [{name: c, cpu: 4}, {name: g, cpu: 4, gpus: 1}]}
+        running: [{job: runs, cpu: 4, replicas: [{node: c}, {node: g}]}]
+        jobs: [{name: wait, cpu: 4}]
+        """
+    )
+
+    done = unstrand("explain", spec, "wait", "--output", "json")
+
+    assert done.code == 0, done.err
+    assert [fix["params"] for fix in json.loads(done.out)["fixes"]] == [
+        {"job": "wait", "like": "c", "nodes": 1, "gpus": 0}
+    ]
+
+
+def test_gpus_in_mig_mode_are_bought_too(tmp_path):
+    spec = tmp_path / "mig.yaml"
+    spec.write_text(
+        """
+        cluster:
+          nodes:
+            - name: n
+              gpus: 1
+              gpu_model: A30
+              mig: [{gpu: 0, instances: [{profile: 4g.24gb, start: 0, used_by: x}]}]
+        jobs: [{name: wait, mig: {4g.24gb: 1}}]
+        """
+    )
+
+    done = unstrand("explain", spec, "wait", "--output", "json")
+
+    (fix,) = json.loads(done.out)["fixes"]
+    assert (fix["params"]["gpus"], fix["cost_gpu_s"]) == (1, 86_400)

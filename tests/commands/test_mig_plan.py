@@ -219,3 +219,31 @@ def test_one_slot_that_is_left_is_one_slot(spec):
     (waits,) = json.loads(plan(spec, "--output", "json"))["pending"]
 
     assert waits["text"].endswith("1 memory slot is free, but not where such slices begin")
+
+
+def test_a_slice_by_amounts_leaves_the_model_that_only_others_can_use(spec):
+    """Both models serve ``9Gi+2g``, in profiles of their own; only one has a ``2g.20gb``."""
+    spec.write_text(
+        "cluster: {nodes: [{name: n, gpus: [{model: H100-80GB}, {model: A100-40GB}]}]}\n"
+        "jobs:\n"
+        "  - {name: any, mig: {9Gi+2g: 3}}\n"
+        "  - {name: hopper, mig: {2g.20gb: 3}}\n"
+    )
+
+    first, second = json.loads(plan(spec, "--output", "json"))["gpus"]
+
+    assert {(i["profile"], i["used_by"]) for i in first["final"]} == {("2g.20gb", "hopper")}
+    assert {(i["profile"], i["used_by"]) for i in second["final"]} == {("2g.10gb", "any")}
+
+
+def test_one_replica_with_slices_by_amounts_and_by_name_gets_both(spec):
+    """A 4g would serve the wish for two compute slices, too."""
+    spec.write_text(
+        "cluster: {nodes: [{name: n, gpus: [{model: H100-80GB}, {model: A100-40GB}]}]}\n"
+        "jobs: [{name: all, mig: {9Gi+2g: 4, 4g.40gb: 1}}]\n"
+    )
+
+    first, second = json.loads(plan(spec, "--output", "json"))["gpus"]
+
+    assert [i["profile"] for i in first["final"]] == ["4g.40gb", "2g.20gb"]
+    assert [i["profile"] for i in second["final"]] == ["2g.10gb"] * 3

@@ -195,3 +195,27 @@ def test_what_is_no_plan_is_refused_with_its_place(tmp_path: Path, text: str, sa
     assert done.code == 3
     assert says in done.err
     assert done.out == ""
+
+
+def test_the_aggregated_bound_knows_of_slices_on_gpus_that_stay_cut():
+    """They take nothing from the whole GPU that shares are on."""
+    answer = solved(
+        "--model",
+        "aggregated",
+        spec="""
+        cluster:
+          nodes:
+            - name: n
+              gpus: 2
+              gpu_model: A30
+              mig: [{gpu: 0, instances: [{profile: 1g.6gb, start: 0, used_by: x}]}]
+        mig: {cut_whole: false}
+        jobs:
+          - {name: share, gpus: 0.7}
+          - {name: slice, mig: {2g.12gb: 1}}
+          - {name: small, mig: {1g.6gb: 1}}
+        """,
+    )
+
+    (started,) = [step for step in answer["objectives"] if step["step"] == "started"]
+    assert (started["value"], started["bound"]) == (1450, 1450)

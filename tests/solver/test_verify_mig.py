@@ -44,6 +44,21 @@ def test_slices_beside_each_other_and_beside_what_is_in_use_are_right():
     assert said(problem(), at("a", 0, 4)) == []
 
 
+def test_a_large_instance_is_for_the_slice_that_only_it_serves():
+    """A 4g serves a wish for two compute slices as well, which comes first."""
+    wishes = ((Slice(compute=2), 1), (Slice("4g.40gb"), 1))
+    job = Job(name="a", roles=(Role(name="r", shape=Shape(slices=wishes)),))
+    question = replace(problem(), jobs=(job,))
+    four, two = (
+        PlacedInstance(0, Instance(0, "4g.40gb")),
+        PlacedInstance(0, Instance(4, "2g.20gb")),
+    )
+
+    assert said(question, Placement("a", "r", 0, "n", (), 0, (four, two))) == []
+    ((_, text),) = said(question, Placement("a", "r", 0, "n", (), 0, (four,)))
+    assert "has no instance for a slice" in text
+
+
 @pytest.mark.parametrize(
     ("placements", "text"),
     [

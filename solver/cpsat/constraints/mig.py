@@ -18,23 +18,23 @@ Creates ``cut`` and ``served``. As a reason users see it as ``gpu-short`` or ``g
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from functools import partial
 
 from ortools.sat.python import cp_model
 
 from solver.cluster import Node
-from solver.cpsat.devices import CutClass, Devices, names_gpus
+from solver.cpsat.devices import CutClass, Devices, Wish, names_gpus
 from solver.cpsat.variables import Variables
 from solver.cpsat.view import PlanView
 from solver.geometry import wished_slices
 from solver.linear import Expr, weighted
+from solver.matching import matched
 from solver.slices import geometries, wanted_profiles
+from solver.solution import PlacedInstance
 from solver.workload import Slice
 from topology.mig.layouts import Instance, multiset
 from topology.mig.tables import MigTable
-
-Wish = tuple[Slice, tuple[str, ...]]
-"""A slice, and the GPU models that may serve it (empty: any)."""
 
 
 def add_mig(variables: Variables, devices: Devices) -> None:
@@ -113,6 +113,7 @@ def _add_demand(variables: Variables, devices: Devices, node: Node) -> None:
             most = sum(variables.high_of(x) * count for x, count in terms)
             value = partial(_served_value, node=node, wish=(wish, models), model=model)
             part = variables.integer(f"served[{node.name},{wish},{model}]", 0, most, value)
+            devices.served.setdefault(node.name, {}).setdefault((wish, models), {})[model] = part
             served.append((part, 1))
             used.setdefault((model, profile.name), []).append((part, 1))
         variables.require(weighted([*served, *((x, -count) for x, count in terms)]), 0, 0)
@@ -191,17 +192,20 @@ def _served_value(view: PlanView, *, node: Node, wish: Wish, model: str | None) 
     total = 0
     for placement in view.on(node.name):
         shape = view.shape(placement)
-        left = list(placement.instances)
-        for other, count in shape.slices:
-            for _ in range(count):
-                placed = next(p for p in left if _serves(node, p.gpu, p.instance, other))
-                left.remove(placed)
-                mine = (other, shape.gpu_models) == wish
-                total += mine and node.topology.gpu_models[placed.gpu] == model
+        if shape.gpu_models != wish[1]:
+            continue
+        wishes = [other for other, count in shape.slices for _ in range(count)]
+        given = placement.instances
+        serves = partial(_serves, node, wishes, given)
+        for entry, number in matched(len(wishes), len(given), serves).items():
+            mine = wishes[number] == wish[0]
+            total += mine and node.topology.gpu_models[given[entry].gpu] == model
     return total
 
 
-def _serves(node: Node, gpu: int, instance: Instance, wish: Slice) -> bool:
-    table = node.mig_tables[gpu]
-    profile = None if table is None else wish.on(table)
-    return profile is not None and profile.name == instance.profile
+def _serves(
+    node: Node, wishes: Sequence[Slice], given: Sequence[PlacedInstance], wish: int, entry: int
+) -> bool:
+    table = node.mig_tables[given[entry].gpu]
+    profile = None if table is None else wishes[wish].on(table)
+    return profile is not None and profile.name == given[entry].instance.profile

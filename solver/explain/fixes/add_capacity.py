@@ -43,9 +43,9 @@ def add_capacity(case: Case) -> Iterator[Change]:
 def _added(case: Case, node: Node, beat_gpus: int | None) -> Change | None:
     """The fewest nodes of a kind, if they have fewer GPUs than were needed of another one."""
     most = sum(job.min_replicas for job in case.question.jobs)
-    if beat_gpus is not None and node.usable_gpus:
-        most = min(most, (beat_gpus - 1) // len(node.usable_gpus))
-    if not most:
+    if beat_gpus is not None and node.n_gpus:
+        most = min(most, (beat_gpus - 1) // node.n_gpus)
+    if most < 1:
         return None
     counts = range(1, most + 1)
 
@@ -55,7 +55,7 @@ def _added(case: Case, node: Node, beat_gpus: int | None) -> Change | None:
     if not works(counts[-1]):
         return None
     count = counts[bisect_left(counts, True, key=works)]
-    gpus = count * len(node.usable_gpus)
+    gpus = count * node.n_gpus  # those in MIG mode are bought, too
     return Change(
         kind="add-capacity",
         text=f"add {counted(count, 'node')} like {node.name} ({counted(gpus, 'GPU')})",
