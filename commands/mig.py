@@ -92,6 +92,8 @@ def plan(
     from commands.policies import answer, check_policies
     from report.json_report import to_json
     from report.mig_plan_view import (
+        checkpoint_notes,
+        config_notes,
         mig_parted_checkpoint,
         mig_parted_config,
         mig_plan_report,
@@ -105,12 +107,17 @@ def plan(
     )
     result = answer(question, policy)
     problem = question.problem
+    notes: list[str] = []
     if export is MigExport.MIG_PARTED:
         typer.echo(to_yaml(mig_parted_config(problem, result)), nl=False)
+        notes = config_notes(problem, result)
     elif export is MigExport.CHECKPOINT:
         typer.echo(to_json(mig_parted_checkpoint(problem, result)), nl=False)
+        notes = checkpoint_notes(problem, result)
     else:
         emit(output, mig_plan_report(problem, result), mig_plan_view(problem, result))
+    for note in notes:
+        typer.echo(f"note: {note}", err=True)
 
 
 @mig_app.command("ahead")

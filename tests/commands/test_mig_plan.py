@@ -74,7 +74,7 @@ def test_the_table_has_the_commands_with_their_starts(spec):
 
     assert "n gpu 0: destroy 1g.10gb@0" in out
     assert "nvidia-smi mig -i 0 -cgi 5:0 -C" in out
-    assert "n gpu 1: switch MIG mode on, which resets the GPU" in out
+    assert "n gpu 1: switch MIG mode on, which resets the GPU   nvidia-smi -i 1 -mig 1" in out
 
 
 def test_mig_parted_gets_counts_without_placements(spec):
@@ -97,6 +97,16 @@ def test_checkpoints_have_placements_and_leave_out_gpus_in_use(spec):
     assert instance["Placement"] == {"Start": 0, "Size": 8}
     assert instance["ProfileID"] == 4
     assert instance["ComputeInstances"] == [{"ProfileID": 4, "EngProfileID": 0}]
+
+
+@pytest.mark.parametrize("form", ["mig-parted", "mig-parted-checkpoint"])
+def test_an_export_says_which_gpus_it_cannot_change_beside_an_instance_in_use(spec, form):
+    done = unstrand("mig", "plan", spec, "--workers", 1, "--export", form)
+
+    assert done.code == 0
+    (note,) = done.err.splitlines()
+    assert note.startswith("note: n gpu 0: ")
+    assert note.endswith("Follow the steps of mig plan for this one")
 
 
 def test_a_saved_plan_with_slices_can_be_begun_with(spec, tmp_path):
@@ -150,6 +160,18 @@ def test_advice_comes_with_what_it_isolates_and_what_to_apply():
     sharing = tiers["notebooks"]["configuration"]["device-plugin"]["sharing"]
     assert sharing["timeSlicing"]["resources"] == [{"name": "nvidia.com/gpu", "replicas": 15}]
     assert tiers["pretrain"]["model"] == "H100-80GB"
+
+
+def test_every_plugin_config_that_is_advised_is_a_valid_one(tmp_path):
+    tiers = json.loads(unstrand("advise", "specs/tenants.yaml", "--output", "json").out)["tiers"]
+    configs = [tier["configuration"].get("device-plugin") for tier in tiers]
+    file = tmp_path / "config.yaml"
+
+    for config in filter(None, configs):
+        file.write_text(yaml.safe_dump(config))
+        done = unstrand("plugin", "validate", file)
+
+        assert done.code == 0, done.err
 
 
 @pytest.mark.parametrize(
