@@ -42,7 +42,13 @@ def device_source(fake: str | None, state: Path | None = None) -> DeviceSource:
     ------
     TopologyError
         No preset has that name, or the file is no capture.
+    SpecErrors
+        The file with faults cannot be read, or is no JSON. Later it may be: it is read again.
+    typer.BadParameter
+        There are faults for GPUs that are not fake.
     """
+    if state is not None:
+        _check_state(fake, state)
     if fake is not None:
         from commands.topology import load_topology
         from plugin.devices.fake import FakeSource
@@ -51,6 +57,24 @@ def device_source(fake: str | None, state: Path | None = None) -> DeviceSource:
     from plugin.devices.nvml import NvmlSource
 
     return NvmlSource()
+
+
+def _check_state(fake: str | None, state: Path) -> None:
+    import json
+
+    import typer
+
+    from specs.errors import SpecErrors, SpecFault
+    from specs.reading import read_bounded
+
+    if fake is None:
+        raise typer.BadParameter("it is about fake GPUs: say --fake too", param_hint="--fake-state")
+    try:
+        said = json.loads(read_bounded(state, MAX_CONFIG_BYTES))
+    except ValueError as error:
+        raise SpecErrors([SpecFault(file=str(state), rule=f"not JSON: {error}")]) from error
+    if not isinstance(said, dict):
+        raise SpecErrors([SpecFault(file=str(state), rule="an object is wanted here")])
 
 
 def runtime_config_file(given: Path | None, fake: str | None) -> Path | None:
@@ -94,7 +118,7 @@ def read_config_file(
     document = None
     if file is not None:
         raw = read_bounded(file, MAX_CONFIG_BYTES).decode("utf-8", "replace")
-        document = parse_document(raw, str(file))
+        document = parse_document(raw, str(file), "A config begins with version: v1")
         if document.faults:
             raise SpecErrors(document.faults)
     over = merged(from_environment(os.environ), options)

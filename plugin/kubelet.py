@@ -15,6 +15,7 @@ from typing import Any
 import grpc
 from grpc import aio
 
+from plugin.errors import PluginError
 from plugin.names import socket_prefix
 from plugin.proto.deviceplugin.v1beta1 import api_pb2, api_pb2_grpc
 
@@ -107,14 +108,17 @@ class Ownership:
 
         Raises
         ------
-        OSError
+        PluginError
             The folder is not there or may not be written.
         """
         if self._file is not None:
             if self._is_current():
                 return True
             self.release()  # the folder was deleted and made anew: so is the lock
-        file = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        try:
+            file = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        except OSError as error:
+            raise PluginError(self._refusal(error)) from error
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
@@ -122,6 +126,16 @@ class Ownership:
             return False
         self._file = file
         return True
+
+    def _refusal(self, error: OSError) -> str:
+        """Why the lock cannot be taken, with the way out."""
+        if isinstance(error, FileNotFoundError):
+            why = "is not there. Does a kubelet run on this node, is the folder mounted, is it"
+            return f"the kubelet's plugin folder {self._folder} {why} elsewhere (--kubelet-dir)?"
+        if isinstance(error, PermissionError):
+            why = f"may not be written by user {os.geteuid()}. The kubelet's folders are root's"
+            return f"the kubelet's plugin folder {self._folder} {why}"
+        return f"{self._path}: {error.strerror or error}"
 
     def _is_current(self) -> bool:
         if self._file is None:

@@ -38,7 +38,7 @@ def read_bounded(path: Path, max_size_bytes: int, option: str = "") -> bytes:
             # One byte more than allowed: pipes and devices tell no size beforehand.
             raw = stream.read(max_size_bytes + 1)
     except FileNotFoundError as error:
-        hint = did_you_mean(path.name, _neighbours(path), "files there")
+        hint = did_you_mean(path.name, _neighbours(path), f"{path.suffix} files there".strip())
         raise refuse("there is no such file", hint) from error
     except OSError as error:
         raise refuse(f"cannot be read: {error.strerror or error}") from error

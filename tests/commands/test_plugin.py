@@ -61,6 +61,64 @@ def test_without_its_packages_the_way_out_is_said(monkeypatch: pytest.MonkeyPatc
     assert "pip install 'unstrand[plugin]'" in done.err
 
 
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        (None, "there is no such file"),
+        ("{", "not JSON"),
+        ("[]", "an object is wanted here"),
+    ],
+)
+def test_faults_of_fake_gpus_that_cannot_be_read_are_no_healthy_gpus(tmp_path, content, said):
+    file = tmp_path / "state.json"
+    if content is not None:
+        file.write_text(content)
+
+    done = unstrand("plugin", "devices", "--fake", "l4", "--fake-state", file)
+
+    assert done.code == 3
+    assert f"{file}:1:1: {said}" in done.err
+    assert done.out == ""
+
+
+def test_faults_are_of_fake_gpus_only(tmp_path: Path):
+    done = unstrand("plugin", "devices", "--fake-state", tmp_path / "state.json")
+
+    assert done.code == 2
+    assert "say --fake too" in done.err
+
+
+def test_an_empty_config_is_told_how_a_config_begins(tmp_path: Path):
+    file = tmp_path / "config.yaml"
+    file.touch()
+
+    done = unstrand("plugin", "validate", file)
+
+    assert done.code == 3
+    assert "A config begins with version: v1" in done.err
+
+
+def test_a_missing_file_is_told_of_its_kind_only(tmp_path: Path):
+    (tmp_path / "config.json").touch()
+
+    done = unstrand("plugin", "validate", tmp_path / "config.yaml")
+
+    assert done.code == 3
+    assert "There are no .yaml files there" in done.err
+
+
+def test_a_port_in_use_is_named_with_its_option(port: int):
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", port))
+        taken.listen()
+
+        done = unstrand("plugin", "serve", "--fake", "l4", "--http-port", port)
+
+    assert done.code == 3
+    said = f"--http-port: 127.0.0.1:{port} cannot be served: address already in use"
+    assert said in done.err
+
+
 def test_an_unknown_preset_is_bad_input():
     done = unstrand("plugin", "devices", "--fake", "hgx-h1000")
 
