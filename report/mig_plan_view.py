@@ -118,11 +118,12 @@ def mig_plan_view(problem: Problem, result: SolveResult) -> RenderableType:
             if gpu.table is table:
                 drawn = picture(table, _instances(gpu), width).rstrip()
                 rows.append(f"{_name(gpu):<{label}}  {drawn}")
-        sections.append(Text("\n".join(rows), no_wrap=True))
+        sections.append(Text("\n".join(rows), no_wrap=True, overflow="ignore"))
     if changed:
         sections.append(Text("\nSteps, in order", style="bold"))
         lines = [line for gpu in changed for line in steps(problem, result, gpu)]
-        sections.append(Text("\n".join(lines)))
+        # Never folded: the commands are to be copied.
+        sections.append(Text("\n".join(lines), no_wrap=True, overflow="ignore"))
     if result.pending:
         sections.append(Text("\nWaits", style="bold"))
         lines = [f"{waiting.job}: {waiting.text}" for waiting in result.pending]

@@ -12,6 +12,8 @@ from specs.models.quantity import MIB
 if TYPE_CHECKING:
     from pathlib import Path
 
+YAML = (".yaml", ".yml")
+
 GZIP = b"\x1f\x8b"
 """How compressed files begin."""
 
@@ -103,4 +105,7 @@ def larger(option: str) -> str:
 def _neighbours(path: Path) -> list[str]:
     """Names in the folder of the file, of the same kind."""
     folder = path.parent
-    return [p.name for p in folder.glob(f"*{path.suffix}")] if folder.is_dir() else []
+    suffixes = YAML if path.suffix in YAML else (path.suffix,)
+    if not folder.is_dir():
+        return []
+    return [p.name for suffix in suffixes for p in folder.glob(f"*{suffix}")]

@@ -77,6 +77,17 @@ def test_the_table_has_the_commands_with_their_starts(spec):
     assert "n gpu 1: switch MIG mode on, which resets the GPU   nvidia-smi -i 1 -mig 1" in out
 
 
+def test_commands_and_pictures_are_whole_on_a_narrow_terminal(spec, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "40")
+
+    lines = plan(spec).splitlines()
+
+    assert any(line.endswith("nvidia-smi mig -i 0 -cgi 5:0 -C") for line in lines)
+    assert any(line.startswith("n gpu 0") and line.count("[") == 2 for line in lines)
+    layouts = unstrand("mig", "layouts", "H100-80GB").out
+    assert layouts.rstrip().endswith("[1g.10gb]·              7/7     7/8")
+
+
 def test_mig_parted_gets_counts_without_placements(spec):
     config = yaml.safe_load(plan(spec, "--export", "mig-parted"))
 

@@ -107,6 +107,14 @@ def test_a_missing_file_is_told_of_its_kind_only(tmp_path: Path):
     assert "There are no .yaml files there" in done.err
 
 
+def test_the_other_spelling_of_yaml_is_thought_of(tmp_path: Path):
+    (tmp_path / "config.yaml").touch()
+
+    done = unstrand("plugin", "validate", tmp_path / "config.yml")
+
+    assert 'Did you mean "config.yaml"?' in done.err
+
+
 def test_a_port_in_use_is_named_with_its_option(port: int):
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", port))
