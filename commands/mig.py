@@ -48,7 +48,11 @@ def layouts(
     ] = False,
     driver: Annotated[
         int | None,
-        typer.Option("--driver", min=450, help="Driver branch, e.g. 470; default: a recent one."),
+        typer.Option(
+            "--driver",
+            min=450,
+            help="Driver branch, the first number of its version, e.g. 470; default: a recent one.",
+        ),
     ] = None,
     output: OutputOption = OutputFormat.TABLE,
 ) -> None:

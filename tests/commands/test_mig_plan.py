@@ -147,6 +147,12 @@ def test_ahead_compares_with_static_fleets():
     assert solver["admitted_ratio"] <= solver["bound_ratio"]
 
 
+def test_ahead_says_how_many_gpus_of_a_model_are_cut_alike():
+    done = unstrand("mig", "ahead", "specs/mig.yaml", "--workers", 1)
+
+    assert "2 x a30-24gb: 2 x 1g.6gb + 2g.12gb; 7 x h100-80gb: 2 x 1g.10gb + 2g.20gb" in done.out
+
+
 def test_ahead_without_demand_is_a_mistake(spec):
     done = unstrand("mig", "ahead", spec)
 
