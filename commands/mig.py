@@ -48,7 +48,11 @@ def layouts(
     ] = False,
     driver: Annotated[
         int | None,
-        typer.Option("--driver", min=450, help="Driver branch, e.g. 470; default: a recent one."),
+        typer.Option(
+            "--driver",
+            min=450,
+            help="Driver branch, the first number of its version, e.g. 470; default: a recent one.",
+        ),
     ] = None,
     output: OutputOption = OutputFormat.TABLE,
 ) -> None:
@@ -92,6 +96,8 @@ def plan(
     from commands.policies import answer, check_policies
     from report.json_report import to_json
     from report.mig_plan_view import (
+        checkpoint_notes,
+        config_notes,
         mig_parted_checkpoint,
         mig_parted_config,
         mig_plan_report,
@@ -105,12 +111,17 @@ def plan(
     )
     result = answer(question, policy)
     problem = question.problem
+    notes: list[str] = []
     if export is MigExport.MIG_PARTED:
         typer.echo(to_yaml(mig_parted_config(problem, result)), nl=False)
+        notes = config_notes(problem, result)
     elif export is MigExport.CHECKPOINT:
         typer.echo(to_json(mig_parted_checkpoint(problem, result)), nl=False)
+        notes = checkpoint_notes(problem, result)
     else:
         emit(output, mig_plan_report(problem, result), mig_plan_view(problem, result))
+    for note in notes:
+        typer.echo(f"note: {note}", err=True)
 
 
 @mig_app.command("ahead")

@@ -50,7 +50,11 @@ def device_source(
     TopologyError
         No preset has that name, or the file is no capture.
     typer.BadParameter
-        The state file is wrong, or there are no fake GPUs for it.
+        There are no fake GPUs for the state file.
+    StateError
+        The state file is wrong.
+    OSError
+        It cannot be read.
     """
     if state is not None:
         _check_state(state, fake, once=once)
@@ -67,16 +71,13 @@ def device_source(
 def _check_state(state: Path, fake: str | None, *, once: bool) -> None:
     import typer
 
-    from plugin.devices.fake_state import StateError, read_state
+    from plugin.devices.fake_state import read_state
 
     if fake is None:
-        raise typer.BadParameter("it says what is wrong with fake GPUs: --fake names them")
-    if not once and not state.exists():
-        return  # it may come later
-    try:
+        text = "it says what is wrong with fake GPUs: --fake names them"
+        raise typer.BadParameter(text, param_hint="--fake-state")
+    if once or state.exists():  # else it may come later
         read_state(state)
-    except (OSError, StateError) as error:
-        raise typer.BadParameter(str(error), param_hint="--fake-state") from error
 
 
 def runtime_config_file(given: Path | None, fake: str | None) -> Path | None:

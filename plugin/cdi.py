@@ -51,8 +51,8 @@ class CdiFolder:
 def cdi_spec(node: NodeDevices, config: PluginConfig) -> dict[str, Any]:
     """The CDI spec of a node: a device for each GPU and each instance, by UUID.
 
-    It names device nodes and leaves the driver's libraries to a hook of the container toolkit,
-    which finds them on the host when the container is made.
+    It names device nodes only. The hook of the container toolkit refreshes the loader's cache in
+    the container; it brings no library, so the driver's have to be there by other means.
     """
     devices = [Device(gpu=gpu) for gpu in node.gpus]
     devices += [Device(gpu=gpu, instance=one) for gpu in node.gpus for one in gpu.instances]

@@ -184,7 +184,11 @@ class _Reader:
         if config.mig_strategy is MigStrategy.MIXED:
             self.fault(at, "MPS does not go with migStrategy mixed", "Use timeSlicing")
         if config.mps_root is None:
-            self.fault(at, "MPS needs a folder for its daemon's files", "Set flags.mpsRoot")
+            self.fault(
+                at,
+                "MPS needs a folder for its daemon's files",
+                "Set flags.mpsRoot, such as /run/nvidia/mps",
+            )
         return self._shared(mps, "mps", config.domain, mps=True)
 
     def _shared(self, data: object, kind: str, domain: str, *, mps: bool) -> tuple[Sharing, ...]:

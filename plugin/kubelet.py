@@ -113,9 +113,7 @@ class Ownership:
         Raises
         ------
         PluginError
-            The folder is not there.
-        OSError
-            It may not be written.
+            The folder is not there or may not be written.
         """
         if self._file is not None:
             if self.is_current:
@@ -123,11 +121,8 @@ class Ownership:
             self.release()  # the folder was deleted and made anew: so is the lock
         try:
             file = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-        except FileNotFoundError as error:
-            raise PluginError(
-                f"{self._folder} is not there. A kubelet makes it; one whose root is not "
-                "/var/lib/kubelet is named with --kubelet-dir"
-            ) from error
+        except OSError as error:
+            raise PluginError(self._refusal(error)) from error
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
@@ -135,6 +130,18 @@ class Ownership:
             return False
         self._file = file
         return True
+
+    def _refusal(self, error: OSError) -> str:
+        """Why the lock cannot be taken, with the way out."""
+        if isinstance(error, FileNotFoundError):
+            why = (
+                "is not there. A kubelet makes it. Does one run on this node, is the folder mounted"
+            )
+            return f"{self._folder} {why}, is its root another one (--kubelet-dir)?"
+        if isinstance(error, PermissionError):
+            why = f"may not be written by user {os.geteuid()}. The kubelet's folders are root's"
+            return f"the kubelet's plugin folder {self._folder} {why}"
+        return f"{self._path}: {error.strerror or error}"
 
     @property
     def is_current(self) -> bool:

@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 
+from plugin.errors import PluginError
 from plugin.metrics import Metrics
 
 MAX_REQUEST_BYTES = 8192
@@ -34,11 +35,23 @@ class StatusServer:
 
     @contextlib.asynccontextmanager
     async def listening(self, host: str, port: int) -> AsyncIterator[None]:
-        """Serve while inside; port 0 serves nothing."""
+        """Serve while inside; port 0 serves nothing.
+
+        Raises
+        ------
+        PluginError
+            The address is taken, or not ours.
+        """
         if port == 0:
             yield
             return
-        server = await asyncio.start_server(self._client, host, port, limit=MAX_REQUEST_BYTES)
+        try:
+            server = await asyncio.start_server(self._client, host, port, limit=MAX_REQUEST_BYTES)
+        except OSError as error:
+            # asyncio's text repeats the address; what it says last is the reason.
+            reason = str(error.strerror or error).rpartition(": ")[2]
+            text = f"--http-host, --http-port: {host}:{port} cannot be served: {reason}"
+            raise PluginError(text) from error
         self.port = server.sockets[0].getsockname()[1]
         async with server:
             yield

@@ -20,6 +20,9 @@ if TYPE_CHECKING:
 
 ADVICE_SCHEMA = "unstrand/advise/v1"
 
+MPS_ROOT = "/run/nvidia/mps"
+"""Where NVIDIA's chart has the daemon's files; a config with MPS has to name the folder."""
+
 
 def advice_report(advices: Sequence[Advice]) -> dict[str, Any]:
     """The answer of ``advise`` (schema ``unstrand/advise/v1``)."""
@@ -78,15 +81,16 @@ def configuration(advice: Advice) -> dict[str, Any]:
     if chosen.mechanism is Mechanism.WHOLE:
         return {"request": {"nvidia.com/gpu": max(1, advice.tier.gpus)}}
     resources = [{"name": "nvidia.com/gpu", "replicas": chosen.per_gpu}]
+    config: dict[str, Any] = {"version": "v1"}
     if chosen.mechanism is Mechanism.MPS:
         # Each of the replicas gets its part of the memory as a limit, and of the threads.
-        sharing: dict[str, Any] = {"mps": {"resources": resources}}
+        config["flags"] = {"mpsRoot": MPS_ROOT}
+        config["sharing"] = {"mps": {"resources": resources}}
     else:
-        sharing = {"timeSlicing": {"failRequestsGreaterThanOne": True, "resources": resources}}
-    return {
-        "device-plugin": {"version": "v1", "sharing": sharing},
-        "request": {"nvidia.com/gpu": 1},
-    }
+        config["sharing"] = {
+            "timeSlicing": {"failRequestsGreaterThanOne": True, "resources": resources}
+        }
+    return {"device-plugin": config, "request": {"nvidia.com/gpu": 1}}
 
 
 def advice_view(advices: Sequence[Advice], *, with_configuration: bool) -> RenderableType:

@@ -33,11 +33,12 @@ def show(content: RenderableType, stream: TextIO, width: int | None = None) -> N
         Columns; None takes the terminal's, or `PLAIN_WIDTH` where there is none.
     """
     console = console_for(stream, width)
+    # Pictures and commands are not folded; on a narrow terminal they are not to be cut off either.
     if console.is_terminal:
-        console.print(content)
+        console.print(content, crop=False)
         return
     with console.capture() as written:
-        console.print(content)
+        console.print(content, crop=False)
     lines = written.get().split("\n")
     stream.write("\n".join(line.rstrip() for line in lines))  # rich fills up its last column
 

@@ -49,7 +49,9 @@ def fleet_view(
 ) -> RenderableType:
     """The answer of ``mig ahead`` for people."""
     count = plural(sum(gpus.values()), "GPU")
-    headline = Text(f"{name}: {count} to be cut, weighted demand admitted", style="bold")
+    headline = Text(
+        f"{name}: {count} free to be cut or left whole, weighted demand admitted", style="bold"
+    )
     table = new_table()
     table.add_column("fleet")
     table.add_column("admitted", justify="right")
@@ -61,7 +63,7 @@ def fleet_view(
             percent(fleet.admitted_ratio),
             "-" if fleet.bound_ratio is None else percent(fleet.bound_ratio),
             "; ".join(
-                f"{n} x {layout_label(layout)} ({model})"
+                f"{n} x {model}: {layout_label(layout)}"
                 for model, layouts in fleet.geometry
                 for layout, n in layouts
             ),

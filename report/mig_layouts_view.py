@@ -90,7 +90,7 @@ def layouts_view(name: str, table: MigTable, profiles: Sequence[Profile]) -> Ren
         Text(EVIDENCE[table.evidence] + "\n"),
         _profiles(profiles),
         Text("\nMaximal layouts, by memory slot"),
-        Text("\n".join(rows), no_wrap=True),
+        Text("\n".join(rows), no_wrap=True, overflow="ignore"),
     )
 
 

@@ -118,11 +118,12 @@ def mig_plan_view(problem: Problem, result: SolveResult) -> RenderableType:
             if gpu.table is table:
                 drawn = picture(table, _instances(gpu), width).rstrip()
                 rows.append(f"{_name(gpu):<{label}}  {drawn}")
-        sections.append(Text("\n".join(rows), no_wrap=True))
+        sections.append(Text("\n".join(rows), no_wrap=True, overflow="ignore"))
     if changed:
         sections.append(Text("\nSteps, in order", style="bold"))
         lines = [line for gpu in changed for line in steps(problem, result, gpu)]
-        sections.append(Text("\n".join(lines)))
+        # Never folded: the commands are to be copied.
+        sections.append(Text("\n".join(lines), no_wrap=True, overflow="ignore"))
     if result.pending:
         sections.append(Text("\nWaits", style="bold"))
         lines = [f"{waiting.job}: {waiting.text}" for waiting in result.pending]
@@ -142,7 +143,10 @@ def steps(problem: Problem, result: SolveResult, gpu: GpuPlan) -> list[str]:
     lines += [f"{name}: destroy {instance}" for instance in gpu.destroy]
     if gpu.switch:
         reset = ", which resets the GPU" if gpu.table.architecture in RESETS else ""
-        lines.append(f"{name}: switch MIG mode {gpu.switch}{reset}")
+        mode = int(gpu.switch == "on")
+        lines.append(
+            f"{name}: switch MIG mode {gpu.switch}{reset}   nvidia-smi -i {gpu.gpu} -mig {mode}"
+        )
     by_profile = gpu.table.by_name
     if gpu.creation.order:
         ids = ",".join(f"{by_profile[i.profile].smi_id}:{i.start}" for i in gpu.creation.order)
@@ -167,6 +171,31 @@ def mig_parted_config(problem: Problem, result: SolveResult) -> dict[str, Any]:
     return {"version": "v1", "mig-configs": configs}
 
 
+def held_gpus(problem: Problem, result: SolveResult) -> list[GpuPlan]:
+    """GPUs with an instance in use: mig-parted clears a GPU whole before it cuts it."""
+    plans = gpu_plans(problem, result.plan)
+    return [gpu for gpu in plans if problem.node_by_name[gpu.node].used_layouts[gpu.gpu]]
+
+
+def config_notes(problem: Problem, result: SolveResult) -> list[str]:
+    """What a mig-parted config cannot do: change a GPU beside an instance in use."""
+    return [
+        f"{_name(gpu)}: an instance is in use, and mig-parted clears a GPU before it cuts it. "
+        "Follow the steps of mig plan for this one"
+        for gpu in held_gpus(problem, result)
+        if gpu.changed
+    ]
+
+
+def checkpoint_notes(problem: Problem, result: SolveResult) -> list[str]:
+    """GPUs that the checkpoints leave out."""
+    return [
+        f"{_name(gpu)}: left out, since an instance is in use and restoring a checkpoint clears "
+        + ("the GPU. Follow the steps of mig plan for this one" if gpu.changed else "the GPU")
+        for gpu in held_gpus(problem, result)
+    ]
+
+
 def mig_parted_checkpoint(problem: Problem, result: SolveResult) -> dict[str, Any]:
     """The plan as mig-parted checkpoints, one per node: these have placements.
 
@@ -174,9 +203,9 @@ def mig_parted_checkpoint(problem: Problem, result: SolveResult) -> dict[str, An
     spec does not know UUIDs: the place of each says which one to fill in.
     """
     nodes: dict[str, list[dict[str, Any]]] = {}
+    held = held_gpus(problem, result)
     for gpu in gpu_plans(problem, result.plan):
-        node = problem.node_by_name[gpu.node]
-        if node.used_layouts[gpu.gpu]:
+        if gpu in held:
             continue
         nodes.setdefault(gpu.node, []).append(
             {

@@ -12,6 +12,8 @@ from specs.models.quantity import MIB
 if TYPE_CHECKING:
     from pathlib import Path
 
+YAML = (".yaml", ".yml")
+
 GZIP = b"\x1f\x8b"
 """How compressed files begin."""
 
@@ -38,7 +40,7 @@ def read_bounded(path: Path, max_size_bytes: int, option: str = "") -> bytes:
             # One byte more than allowed: pipes and devices tell no size beforehand.
             raw = stream.read(max_size_bytes + 1)
     except FileNotFoundError as error:
-        hint = did_you_mean(path.name, _neighbours(path), "files there")
+        hint = did_you_mean(path.name, _neighbours(path), f"{path.suffix} files there".strip())
         raise refuse("there is no such file", hint) from error
     except OSError as error:
         raise refuse(f"cannot be read: {error.strerror or error}") from error
@@ -103,4 +105,7 @@ def larger(option: str) -> str:
 def _neighbours(path: Path) -> list[str]:
     """Names in the folder of the file, of the same kind."""
     folder = path.parent
-    return [p.name for p in folder.glob(f"*{path.suffix}")] if folder.is_dir() else []
+    suffixes = YAML if path.suffix in YAML else (path.suffix,)
+    if not folder.is_dir():
+        return []
+    return [p.name for suffix in suffixes for p in folder.glob(f"*{suffix}")]

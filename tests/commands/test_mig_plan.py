@@ -74,7 +74,18 @@ def test_the_table_has_the_commands_with_their_starts(spec):
 
     assert "n gpu 0: destroy 1g.10gb@0" in out
     assert "nvidia-smi mig -i 0 -cgi 5:0 -C" in out
-    assert "n gpu 1: switch MIG mode on, which resets the GPU" in out
+    assert "n gpu 1: switch MIG mode on, which resets the GPU   nvidia-smi -i 1 -mig 1" in out
+
+
+def test_commands_and_pictures_are_whole_on_a_narrow_terminal(spec, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "40")
+
+    lines = plan(spec).splitlines()
+
+    assert any(line.endswith("nvidia-smi mig -i 0 -cgi 5:0 -C") for line in lines)
+    assert any(line.startswith("n gpu 0") and line.count("[") == 2 for line in lines)
+    layouts = unstrand("mig", "layouts", "H100-80GB").out
+    assert layouts.rstrip().endswith("[1g.10gb]·              7/7     7/8")
 
 
 def test_mig_parted_gets_counts_without_placements(spec):
@@ -97,6 +108,16 @@ def test_checkpoints_have_placements_and_leave_out_gpus_in_use(spec):
     assert instance["Placement"] == {"Start": 0, "Size": 8}
     assert instance["ProfileID"] == 4
     assert instance["ComputeInstances"] == [{"ProfileID": 4, "EngProfileID": 0}]
+
+
+@pytest.mark.parametrize("form", ["mig-parted", "mig-parted-checkpoint"])
+def test_an_export_says_which_gpus_it_cannot_change_beside_an_instance_in_use(spec, form):
+    done = unstrand("mig", "plan", spec, "--workers", 1, "--export", form)
+
+    assert done.code == 0
+    (note,) = done.err.splitlines()
+    assert note.startswith("note: n gpu 0: ")
+    assert note.endswith("Follow the steps of mig plan for this one")
 
 
 def test_a_saved_plan_with_slices_can_be_begun_with(spec, tmp_path):
@@ -126,6 +147,12 @@ def test_ahead_compares_with_static_fleets():
     assert solver["admitted_ratio"] <= solver["bound_ratio"]
 
 
+def test_ahead_says_how_many_gpus_of_a_model_are_cut_alike():
+    done = unstrand("mig", "ahead", "specs/mig.yaml", "--workers", 1)
+
+    assert "2 x a30-24gb: 2 x 1g.6gb + 2g.12gb; 7 x h100-80gb: 2 x 1g.10gb + 2g.20gb" in done.out
+
+
 def test_ahead_without_demand_is_a_mistake(spec):
     done = unstrand("mig", "ahead", spec)
 
@@ -150,6 +177,18 @@ def test_advice_comes_with_what_it_isolates_and_what_to_apply():
     sharing = tiers["notebooks"]["configuration"]["device-plugin"]["sharing"]
     assert sharing["timeSlicing"]["resources"] == [{"name": "nvidia.com/gpu", "replicas": 15}]
     assert tiers["pretrain"]["model"] == "H100-80GB"
+
+
+def test_every_plugin_config_that_is_advised_is_a_valid_one(tmp_path):
+    tiers = json.loads(unstrand("advise", "specs/tenants.yaml", "--output", "json").out)["tiers"]
+    configs = [tier["configuration"].get("device-plugin") for tier in tiers]
+    file = tmp_path / "config.yaml"
+
+    for config in filter(None, configs):
+        file.write_text(yaml.safe_dump(config))
+        done = unstrand("plugin", "validate", file)
+
+        assert done.code == 0, done.err
 
 
 @pytest.mark.parametrize(

@@ -74,7 +74,7 @@ def test_a_state_file_is_checked_before_it_is_used(tmp_path: Path):
     absent = unstrand("plugin", "devices", *fake)
     without = unstrand("plugin", "devices", "--fake-state", state)
 
-    assert (wrong.code, absent.code, without.code) == (2, 2, 2)
+    assert (wrong.code, absent.code, without.code) == (3, 3, 2)
     assert "lost: a list of GPU numbers is wanted here" in wrong.err
     assert "No such file" in absent.err
     assert "--fake names them" in without.err
@@ -89,6 +89,57 @@ def test_without_its_packages_the_way_out_is_said(monkeypatch: pytest.MonkeyPatc
 
     assert done.code == 2
     assert "pip install 'unstrand[plugin]'" in done.err
+
+
+@pytest.mark.parametrize(("content", "said"), [("{", "not JSON"), ("[]", "an object is wanted")])
+def test_faults_of_fake_gpus_that_cannot_be_read_are_no_healthy_gpus(tmp_path, content, said):
+    file = tmp_path / "state.json"
+    file.write_text(content)
+
+    done = unstrand("plugin", "devices", "--fake", "l4", "--fake-state", file)
+
+    assert done.code == 3
+    assert f"{file}: {said}" in done.err
+    assert done.out == ""
+
+
+def test_an_empty_config_is_told_how_a_config_begins(tmp_path: Path):
+    file = tmp_path / "config.yaml"
+    file.touch()
+
+    done = unstrand("plugin", "validate", file)
+
+    assert done.code == 3
+    assert "A config begins with version: v1" in done.err
+
+
+def test_a_missing_file_is_told_of_its_kind_only(tmp_path: Path):
+    (tmp_path / "config.json").touch()
+
+    done = unstrand("plugin", "validate", tmp_path / "config.yaml")
+
+    assert done.code == 3
+    assert "There are no .yaml files there" in done.err
+
+
+def test_the_other_spelling_of_yaml_is_thought_of(tmp_path: Path):
+    (tmp_path / "config.yaml").touch()
+
+    done = unstrand("plugin", "validate", tmp_path / "config.yml")
+
+    assert 'Did you mean "config.yaml"?' in done.err
+
+
+def test_a_port_in_use_is_named_with_its_option(port: int):
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", port))
+        taken.listen()
+
+        done = unstrand("plugin", "serve", "--fake", "l4", "--http-port", port)
+
+    assert done.code == 3
+    said = f"--http-port: 127.0.0.1:{port} cannot be served: address already in use"
+    assert said in done.err
 
 
 def test_an_unknown_preset_is_bad_input():

@@ -58,7 +58,17 @@ def test_its_config_is_valid(tmp_path: Path):
 
     config = read_config_file(file, {}, PluginConfig())
 
-    assert config.list_strategies == (ListStrategy.ENVVAR, ListStrategy.CDI_CRI)
+    assert config.list_strategies == (ListStrategy.ENVVAR,)
+
+
+def test_it_asks_for_no_mig_access_without_the_capability_that_this_takes():
+    # NVIDIA's container runtime ends the start of such a container: "cannot set
+    # MIG_MONITOR_DEVICES in non privileged container", and privileged is who has CAP_SYS_ADMIN.
+    capable = "SYS_ADMIN" in CONTAINER["securityContext"]["capabilities"].get("add", [])
+
+    asked = {variable["name"] for variable in CONTAINER["env"]}
+
+    assert capable or not asked & {"NVIDIA_MIG_MONITOR_DEVICES", "NVIDIA_MIG_CONFIG_DEVICES"}
 
 
 @pytest.mark.parametrize("extra", ["plugin", "nvml"])
