@@ -39,6 +39,11 @@ def read_wanted(data: object, node: str | None = None) -> tuple[WantedGpu, ...]:
     """
     if not isinstance(data, Mapping) or not isinstance(data.get("gpus"), list):
         raise ConfigError(("gpus",), "a list of GPUs is wanted here", "Is it from mig plan?")
+    nodes = {e["node"] for e in data["gpus"] if isinstance(e, Mapping) and e.get("node")}
+    if node is None and len(nodes) > 1:
+        names = ", ".join(sorted(map(str, nodes))[:3]) + (", …" if len(nodes) > 3 else "")
+        hint = "Say with --node-name which node this is"
+        raise ConfigError(("gpus",), f"there are GPUs of {len(nodes)} nodes: {names}", hint)
     wanted: dict[int, WantedGpu] = {}
     for at, entry in enumerate(data["gpus"]):
         try:
@@ -51,8 +56,7 @@ def read_wanted(data: object, node: str | None = None) -> tuple[WantedGpu, ...]:
                 ("gpus", at), f"wants gpu and final[{{profile, start}}]: {error}"
             ) from error
         if index in wanted:
-            hint = "Say with --node-name which node this is" if node is None else ""
-            raise ConfigError(("gpus", at), f"GPU {index} was there before", hint)
+            raise ConfigError(("gpus", at), f"GPU {index} was there before")
         wanted[index] = WantedGpu(index=index, final=final)
     return tuple(wanted.values())
 

@@ -275,10 +275,16 @@ def test_a_file_without_this_node_is_said(source: FakeSource, tmp_path: Path):
     assert "has no GPU of node b" in next(iter(work.remarks))
 
 
-def test_one_gpu_of_two_nodes_is_refused_without_the_name_of_this_node():
-    data = {"gpus": [{"node": n, "gpu": 0, "final": []} for n in ("a", "b")]}
+@pytest.mark.parametrize("gpu", [0, 1])
+def test_gpus_of_two_nodes_are_refused_without_the_name_of_this_node(gpu: int):
+    data = {
+        "gpus": [
+            {"node": "a", "gpu": 0, "final": HALVES},
+            {"node": "b", "gpu": gpu, "final": HALVES},
+        ]
+    }
 
-    with pytest.raises(ConfigError, match=r"was there before\. Say with --node-name"):
+    with pytest.raises(ConfigError, match=r"GPUs of 2 nodes: a, b.*--node-name"):
         read_wanted(data)
 
 

@@ -12,7 +12,7 @@ from plugin.kubelet import Ownership
 def test_a_node_without_a_kubelet_is_told_which_folder_is_wanted(tmp_path: Path):
     folder = tmp_path / "device-plugins"
 
-    with pytest.raises(PluginError, match=r"is not there\. A kubelet makes it .*--kubelet-dir"):
+    with pytest.raises(PluginError, match=r"is not there\. A kubelet makes it\. .*--kubelet-dir"):
         Ownership(folder, "nvidia.com").take()
 
 
