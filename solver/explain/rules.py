@@ -94,8 +94,18 @@ def emptied(question: Problem) -> Problem:
         for queue in question.queues
         for members in [subtree(question.queues, queue.name)]
     ]
-    nodes = (replace(n, instances=()) if n.instances else n for n in question.nodes)
-    return replace(question, running=(), queues=tuple(queues), nodes=tuple(nodes))
+    return replace(
+        question,
+        running=(),
+        queues=tuple(queues),
+        nodes=tuple(map(_unused, question.nodes)),
+    )
+
+
+def _unused(node: Node) -> Node:
+    """The node with its instances, of which nobody uses any: they count where few may be cut."""
+    instances = tuple(replace(made, used_by="") for made in node.instances)
+    return replace(node, instances=instances) if instances else node
 
 
 def _unlimited(question: Problem) -> Problem:
