@@ -90,6 +90,7 @@ def plan(
     from commands.inputs import read_question
     from commands.output import emit
     from commands.policies import answer, check_policies
+    from kube.configs import mig_parted_remarks
     from report.json_report import to_json
     from report.mig_plan_view import (
         mig_parted_checkpoint,
@@ -105,6 +106,9 @@ def plan(
     )
     result = answer(question, policy)
     problem = question.problem
+    if export is not None:
+        for remark in (*result.notes, *mig_parted_remarks(problem, result.plan)):
+            typer.echo(f"note: {remark}", err=True)
     if export is MigExport.MIG_PARTED:
         typer.echo(to_yaml(mig_parted_config(problem, result)), nl=False)
     elif export is MigExport.CHECKPOINT:

@@ -247,3 +247,33 @@ def test_one_replica_with_slices_by_amounts_and_by_name_gets_both(spec):
 
     assert [i["profile"] for i in first["final"]] == ["4g.40gb", "2g.20gb"]
     assert [i["profile"] for i in second["final"]] == ["2g.10gb"] * 3
+
+
+def test_a_gpu_that_is_whole_again_has_no_place_for_instances(spec):
+    spec.write_text(
+        "cluster: {nodes: [{name: n, gpus: 1, gpu_model: A30, mig: [{gpu: 0}]}]}\n"
+        "mig: {back_to_whole: true}\n"
+        "jobs: [{name: whole, gpus: 1}]\n"
+    )
+
+    (gpu,) = json.loads(plan(spec, "--output", "json"))["gpus"]
+
+    assert (gpu["mode"], gpu["still_possible"]) == ("off", [])
+    assert "n gpu 0  whole" in plan(spec)
+
+
+@pytest.mark.parametrize("form", ["mig-parted", "mig-parted-checkpoint"])
+def test_an_export_says_what_mig_parted_cannot_change(spec, form):
+    done = unstrand("mig", "plan", spec, "--workers", 1, "--export", form)
+
+    assert done.code == 0
+    assert "note: n gpu 0: an instance of it is in use" in done.err
+    assert "n gpu 1" not in done.err
+
+
+def test_export_says_what_mig_parted_cannot_change(spec, tmp_path):
+    assert unstrand("solve", spec, "--save", tmp_path / "plan.json").code == 0
+
+    done = unstrand("export", tmp_path / "plan.json", "--to", "mig-parted")
+
+    assert "note: n gpu 0: an instance of it is in use" in done.err
