@@ -277,3 +277,17 @@ def test_export_says_what_mig_parted_cannot_change(spec, tmp_path):
     done = unstrand("export", tmp_path / "plan.json", "--to", "mig-parted")
 
     assert "note: n gpu 0: an instance of it is in use" in done.err
+
+
+def test_work_that_gives_way_does_not_lift_the_limit_on_gpus_that_leave_mig_mode(spec):
+    spec.write_text(
+        "cluster: {nodes: [{name: n, gpus: [{model: T4}, {model: A30}], mig: [{gpu: 1}]}]}\n"
+        "mig: {back_to_whole: true, limit: 0}\n"
+        "running: [{job: old, gpus: 1, replicas: [{node: n, gpus: [0]}]}]\n"
+        "jobs: [{name: two, priority: 1, gpus: 1, replicas: 2, gang: false}]\n"
+    )
+
+    answer = json.loads(plan(spec, "--output", "json"))
+
+    assert answer["recut"]["gpus"] == 0
+    assert [waiting["job"] for waiting in answer["pending"]] == ["two"]
