@@ -102,7 +102,13 @@ def _config_files(
     to: Target, saved: SavedPlan, name: str, keys: Mapping[str, str]
 ) -> tuple[dict[str, str], tuple[str, ...]]:
     """Files of a configuration, from the plan and the spec in it."""
-    from kube.configs import device_plugin, kueue_topology, label_script, mig_parted
+    from kube.configs import (
+        device_plugin,
+        kueue_topology,
+        label_script,
+        mig_parted,
+        mig_parted_remarks,
+    )
     from kube.importer import HEADER
     from specs.compile import compile_spec
     from specs.errors import SpecErrors, SpecFault
@@ -115,10 +121,11 @@ def _config_files(
     remarks: tuple[str, ...] = ()
     if to is Target.MIG_PARTED:
         text, labels = mig_parted(problem, saved.plan)
+        remarks = mig_parted_remarks(problem, saved.plan)
         if not labels:
-            remarks = ("no node of the plan has MIG: the configuration is empty",)
+            remarks += ("no node of the plan has MIG: the configuration is empty",)
         elif saved.spec.startswith(HEADER):
-            remarks = (
+            remarks += (
                 "which GPU has which instances was assumed at the import: compare with "
                 "nvidia-smi -L on the node before you label it, as GPUs that differ are cut anew",
             )

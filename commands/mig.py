@@ -111,13 +111,13 @@ def plan(
     )
     result = answer(question, policy)
     problem = question.problem
-    notes: list[str] = []
+    notes = [] if export is None else list(result.notes)
     if export is MigExport.MIG_PARTED:
         typer.echo(to_yaml(mig_parted_config(problem, result)), nl=False)
-        notes = config_notes(problem, result)
+        notes += config_notes(problem, result)
     elif export is MigExport.CHECKPOINT:
         typer.echo(to_json(mig_parted_checkpoint(problem, result)), nl=False)
-        notes = checkpoint_notes(problem, result)
+        notes += checkpoint_notes(problem, result)
     else:
         emit(output, mig_plan_report(problem, result), mig_plan_view(problem, result))
     for note in notes:

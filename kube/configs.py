@@ -65,6 +65,16 @@ def mig_parted(problem: Problem, plan: Plan) -> tuple[str, Labels]:
     return _yaml({"version": "v1", "mig-configs": {**whole, **entries}}), labels
 
 
+def mig_parted_remarks(problem: Problem, plan: Plan) -> tuple[str, ...]:
+    """What mig-parted cannot do of a plan: it clears a GPU before it cuts it."""
+    return tuple(
+        f"{gpu.node} gpu {gpu.gpu}: an instance is in use, and mig-parted clears a GPU before it "
+        "cuts it. Follow the steps of mig plan for this one"
+        for gpu in gpu_plans(problem, plan)
+        if gpu.changed and problem.node_by_name[gpu.node].used_layouts[gpu.gpu]
+    )
+
+
 def device_plugin(problem: Problem, plan: Plan) -> tuple[str, Labels, tuple[str, ...]]:
     """Time-slicing configurations for nodes with shares, their labels, and what they cannot do.
 

@@ -80,7 +80,7 @@ def _gpu_report(problem: Problem, result: SolveResult, gpu: GpuPlan) -> dict[str
         "still_possible": [
             {"profile": profile.name, "starts": list(starts)}
             for profile in gpu.table.profiles
-            if (starts := open_starts(gpu.table, _instances(gpu), profile))
+            if gpu.switch != "off" and (starts := open_starts(gpu.table, _instances(gpu), profile))
         ],
     }
 
@@ -117,6 +117,7 @@ def mig_plan_view(problem: Problem, result: SolveResult) -> RenderableType:
         for gpu in gpus:
             if gpu.table is table:
                 drawn = picture(table, _instances(gpu), width).rstrip()
+                drawn = "whole" if gpu.switch == "off" else drawn
                 rows.append(f"{_name(gpu):<{label}}  {drawn}")
         sections.append(Text("\n".join(rows), no_wrap=True, overflow="ignore"))
     if changed:

@@ -49,7 +49,12 @@ RULES = (add_gangs, add_start_groups, add_queue_limits, add_keep, add_giving_way
 
 
 def applies(problem: Problem) -> bool:
-    """Whether running work is in question and what starts only needs whole GPUs, anywhere."""
+    """Whether running work is in question and what starts only needs whole GPUs, anywhere.
+
+    Pools do not count the GPUs that leave MIG mode, so a limit on those is left to named nodes.
+    """
+    if problem.most_recut_gpus is not None and problem.may_recut:
+        return False
     return any(job.running is not None for job in problem.jobs) and all(
         not (role.shape.is_share or role.shape.slices)
         and job.spread is None

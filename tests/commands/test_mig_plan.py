@@ -286,3 +286,38 @@ def test_one_replica_with_slices_by_amounts_and_by_name_gets_both(spec):
 
     assert [i["profile"] for i in first["final"]] == ["4g.40gb", "2g.20gb"]
     assert [i["profile"] for i in second["final"]] == ["2g.10gb"] * 3
+
+
+def test_a_gpu_that_is_whole_again_has_no_place_for_instances(spec):
+    spec.write_text(
+        "cluster: {nodes: [{name: n, gpus: 1, gpu_model: A30, mig: [{gpu: 0}]}]}\n"
+        "mig: {back_to_whole: true}\n"
+        "jobs: [{name: whole, gpus: 1}]\n"
+    )
+
+    (gpu,) = json.loads(plan(spec, "--output", "json"))["gpus"]
+
+    assert (gpu["mode"], gpu["still_possible"]) == ("off", [])
+    assert "n gpu 0  whole" in plan(spec)
+
+
+def test_export_says_what_mig_parted_cannot_change(spec, tmp_path):
+    assert unstrand("solve", spec, "--save", tmp_path / "plan.json").code == 0
+
+    done = unstrand("export", tmp_path / "plan.json", "--to", "mig-parted")
+
+    assert "note: n gpu 0: an instance is in use, and mig-parted clears a GPU" in done.err
+
+
+def test_work_that_gives_way_does_not_lift_the_limit_on_gpus_that_leave_mig_mode(spec):
+    spec.write_text(
+        "cluster: {nodes: [{name: n, gpus: [{model: T4}, {model: A30}], mig: [{gpu: 1}]}]}\n"
+        "mig: {back_to_whole: true, limit: 0}\n"
+        "running: [{job: old, gpus: 1, replicas: [{node: n, gpus: [0]}]}]\n"
+        "jobs: [{name: two, priority: 1, gpus: 1, replicas: 2, gang: false}]\n"
+    )
+
+    answer = json.loads(plan(spec, "--output", "json"))
+
+    assert answer["recut"]["gpus"] == 0
+    assert [waiting["job"] for waiting in answer["pending"]] == ["two"]
