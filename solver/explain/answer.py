@@ -84,7 +84,7 @@ def explain(
 
 def _in_order(case: Case) -> Problem:
     """The empty cluster with all its nodes ready, uncordoned and healthy."""
-    rules = ["held", "not-ready", "cordoned", "unhealthy"]
+    rules = ["held", "not-ready", "cordoned", "unhealthy", "mig-limit"]
     return without(case.question, case.job.name, rules, case.problem.nodes)
 
 

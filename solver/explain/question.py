@@ -15,6 +15,7 @@ from solver.aftermath import settled
 from solver.cluster import Node
 from solver.cpsat.extract import extract_plan
 from solver.cpsat.model import PlacementModel
+from solver.geometry import recut_gpus
 from solver.linear import total
 from solver.problem import Problem, RoleKey
 from solver.reasons import rank, waiting_part
@@ -172,7 +173,14 @@ def focused(problem: Problem, plan: Plan, job: Job) -> Problem:
         running=(*after.running, *running),
         jobs=tuple(jobs),
         reference_shapes=(),
+        most_recut_gpus=_left_to_recut(problem, plan),
     )
+
+
+def _left_to_recut(problem: Problem, plan: Plan) -> int | None:
+    """GPUs whose geometry may still be changed beside those that the plan changes."""
+    most = problem.most_recut_gpus
+    return None if most is None else max(0, most - recut_gpus(problem, plan))
 
 
 def _cut(node: Node, starts: Plan) -> Node:

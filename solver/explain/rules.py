@@ -67,6 +67,7 @@ def asked(question: Problem, job: Job) -> list[str]:
         "label": any(shape.node_selector for shape in shapes),
         "taint": any(taint.repels for node in nodes for taint in node.taints),
         "start-group": len(question.jobs) > 1,
+        "mig-limit": question.most_recut_gpus is not None,
         "queue-limit": any(queue.limit for queue in question.queues),
     }
     return [rule for rule, speaks in says.items() if speaks]
@@ -130,6 +131,7 @@ RULES: dict[str, Change] = {
     "model": _of_jobs(Lift.MODEL),
     "label": _of_jobs(Lift.LABEL),
     "taint": _of_jobs(Lift.TAINT),
+    "mig-limit": lambda question: replace(question, most_recut_gpus=None),
     "queue-limit": _unlimited,
 }
 """The question without a rule, by the rule's name; ``start-group`` also asks for the job."""

@@ -84,6 +84,10 @@ def _detail(case: Case, rule: str) -> str:
             nodes = counted(len(refused), "node")
             have = "has" if len(refused) == 1 else "have"
             return f"{nodes} {have} taints that it does not tolerate: {', '.join(marks)}"
+        case "mig-limit":
+            left, most = question.most_recut_gpus, case.problem.most_recut_gpus
+            gpus = counted(most or 0, "GPU")
+            return f"a plan may change the geometry of {gpus} (mig.limit), {left} of them still"
         case "start-group":
             partners = [other.name for other in question.jobs if other.name != job.name]
             return f"starts only together with {', '.join(partners)}"

@@ -229,6 +229,28 @@ def test_a_gpu_that_the_plan_cuts_is_held_and_no_whole_one():
     assert told.nodes[0].facts["held_by"] == ["slice"]
 
 
+@pytest.mark.parametrize(
+    ("limit", "gpus", "others"),
+    [(0, 1, ""), (1, 2, "- {name: first, priority: 5, mig: {4g.24gb: 1}}")],
+)
+def test_what_a_plan_may_recut_is_a_rule(limit: int, gpus: int, others: str):
+    spec = compiled(
+        f"""
+        cluster: {{nodes: [{{name: n, gpus: {gpus}, gpu_model: A30}}]}}
+        mig: {{limit: {limit}}}
+        jobs:
+          - {{name: j, mig: {{4g.24gb: 1}}}}
+          {others}
+        """
+    )
+    problem = spec.problem
+
+    told = explain(problem, solve(problem, OPTIONS).plan, "j", OPTIONS)
+
+    assert told.verdict == "waits"
+    assert rules(told) == {"job", "mig-limit"}
+
+
 def test_slices_that_the_plan_makes_for_others_are_not_free():
     spec = compiled(
         """
