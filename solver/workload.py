@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Literal
@@ -184,6 +184,19 @@ class SpreadRule:
 
     over: str
     max_per: int = 1
+
+
+def is_tied(
+    topology: TopologyRule | None, spread: SpreadRule | None, shapes: Sequence[Shape], *, gang: bool
+) -> bool:
+    """Whether a replica may not go elsewhere without a look at the others, or at NVLink islands."""
+    several = len(shapes) > 1
+    if spread is not None and several:
+        return True
+    if topology is None or not topology.required:
+        return False
+    in_island = topology.within == "island" and any(shape.gpus > 1 for shape in shapes)
+    return in_island or (gang and several)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,9 +9,9 @@ from math import ceil
 from typing import TYPE_CHECKING
 
 from solver.cluster import GPU_MILLI, Node
-from solver.workload import Preemption, RunningJob, RunningReplica, Shape
+from solver.workload import Preemption, RunningJob, RunningReplica, Shape, is_tied
 from specs.hints import did_you_mean
-from specs.pending import reference_faults_of, work_faults
+from specs.pending import reference_faults_of, spread_rule, topology_rule, work_faults
 from specs.queues import DEFAULT_QUEUE
 from specs.requests import inherited, shape_of
 from specs.sharing import in_group, share_group
@@ -86,14 +86,17 @@ class Occupancy:
         self._say_assumed()
         if self.faults or self.loaded.damaged:
             return ()  # there will be no problem to put them in
-        return tuple(
-            _running_job(
-                entry,
-                [claims["running", index, "replicas", n] for n in range(len(entry.replicas))],
-                [gpus["running", index, "replicas", n] for n in range(len(entry.replicas))],
-            )
-            for index, entry in entries
-        )
+        found = []
+        for index, entry in entries:
+            places = [("running", index, "replicas", n) for n in range(len(entry.replicas))]
+            held = [claims[at] for at in places]
+            found.append(_running_job(entry, held, [gpus[at] for at in places]))
+            if entry.preemption.movable and not found[-1].preemption.movable:
+                rule = "topology" if entry.spread is None else "spread"
+                self.notes.append(
+                    f"{entry.job}: does not move, its {rule} would have to hold there"
+                )
+        return tuple(found)
 
     def _check_sizes(self, entry: RunningSpec, path: Path) -> None:
         running = len(entry.replicas)
@@ -312,7 +315,7 @@ def _running_job(
         ends_in_s=None if entry.ends_in is None else ceil(entry.ends_in),
         preemption=Preemption(
             allowed=stop.allowed,
-            movable=stop.movable,
+            movable=stop.movable and not _is_tied(entry, claims),
             checkpoint_age_s=ceil(stop.checkpoint_age or 0),
             restart_s=60 if stop.restart is None else ceil(stop.restart),
             cost_gpu_s=stop.cost_gpu_s,
@@ -330,3 +333,9 @@ def _ranges(gpus: tuple[int, ...]) -> str:
             runs.append([gpu])
     words = ", ".join(str(run[0]) if len(run) == 1 else f"{run[0]}-{run[-1]}" for run in runs)
     return f"GPU {words}" if len(gpus) == 1 else f"GPUs {words}"
+
+
+def _is_tied(entry: RunningSpec, claims: list[_Claim]) -> bool:
+    shapes = [claim.shape for claim in claims]
+    spread = spread_rule(entry.spread)
+    return is_tied(topology_rule(entry.topology), spread, shapes, gang=entry.gang)

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from specs.errors import SpecFault
     from specs.loaded import LoadedSpec
-    from specs.models.workload import JobSpec, RoleSpec, TopologyRuleSpec, WorkSpec
+    from specs.models.workload import JobSpec, RoleSpec, SpreadSpec, TopologyRuleSpec, WorkSpec
     from specs.places import Path
 
 IMPLICIT_ROLE = "replica"
@@ -49,15 +49,23 @@ def compile_job(entry: JobSpec) -> Job:
         priority=entry.priority,
         kind=entry.kind,
         gang=entry.gang,
-        topology=None if rule is None else _topology_rule(rule),
-        spread=None if spread is None else SpreadRule(over=spread.over, max_per=spread.max_per),
+        topology=topology_rule(rule),
+        spread=spread_rule(spread),
         start_group=entry.start_group,
         must=entry.must,
     )
 
 
-def _topology_rule(rule: TopologyRuleSpec) -> TopologyRule:
+def topology_rule(rule: TopologyRuleSpec | None) -> TopologyRule | None:
+    """Where the gang belongs together, as the solver says it."""
+    if rule is None:
+        return None
     return TopologyRule(within=rule.within, required=rule.mode == "required")
+
+
+def spread_rule(rule: SpreadSpec | None) -> SpreadRule | None:
+    """How replicas are kept apart, as the solver says it."""
+    return None if rule is None else SpreadRule(over=rule.over, max_per=rule.max_per)
 
 
 def _role(role: RoleSpec) -> Role:

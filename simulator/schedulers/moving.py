@@ -21,7 +21,7 @@ from solver.cluster import GPU_MILLI
 from solver.defrag.api import defragment
 from solver.problem import Problem
 from solver.solution import Placement, Plan
-from solver.workload import Preemption, RunningJob
+from solver.workload import Preemption, RunningJob, is_tied
 
 MOST_FAILURES = 3
 """Units, at a moment, for which no moves are found; then no more are looked for."""
@@ -107,10 +107,15 @@ def _gain_gpu_ms(cluster: Cluster, unit: Unit) -> int | None:
 
 
 def _movable(cluster: Cluster, job: RunningJob) -> RunningJob:
-    """A running job with what a move loses now; services, fixed work and instances stay."""
+    """A running job with what a move loses now; services, fixed work and instances stay.
+
+    So does work whose replicas have to be together or apart: moves know each replica alone.
+    """
     life: Life = cluster.by_name[job.name]
     cut = any(seat.instances for _, seat in cluster.draft.seats(job.name))
-    if not life.arrival.preemptible or life.is_service or cut:
+    asked = life.arrival.job
+    tied = is_tied(asked.topology, asked.spread, job.shapes, gang=asked.gang)
+    if not life.arrival.preemptible or life.is_service or cut or tied:
         return replace(job, preemption=Preemption(allowed=False))
     life.advance(cluster.now_ms)
     cost_gpu_s = -(-life.would_lose_gpu_ms() // (GPU_MILLI * MS))

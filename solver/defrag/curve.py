@@ -28,6 +28,9 @@ from solver.tiers import Ruler, Step
 MOST_POINTS = 12
 """Points of the curve at most; beyond them only its end is added."""
 
+MOST_GPU_S = 2**62
+"""The search counts in 64 bits; no moves cost as much as this."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bought:
@@ -154,7 +157,7 @@ class _Market:
 
     def best(self, budget_gpu_s: int | None, ends_at_s: float) -> Bought:
         now = time.monotonic()
-        kept = {} if budget_gpu_s is None else {self._cost: budget_gpu_s}
+        kept = {} if budget_gpu_s is None else {self._cost: min(budget_gpu_s, MOST_GPU_S)}
         plan, stranded_bound = self._least(
             self._stranded, kept, Plan(), now + (ends_at_s - now) * 2 / 3
         )

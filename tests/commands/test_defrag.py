@@ -53,6 +53,10 @@ def test_a_budget_gives_the_point_of_the_curve_below_it():
     assert answer["evictions"] == []
 
 
+def test_a_budget_beyond_all_numbers_is_no_limit():
+    assert asked("--budget", "9" * 24)["defrag"]["curve"][-1]["cost_gpu_s"] == 2340
+
+
 def test_a_saved_answer_has_the_spec_and_the_moves(tmp_path: Path):
     saved = tmp_path / "plan.json"
 

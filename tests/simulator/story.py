@@ -25,7 +25,7 @@ from simulator.schedulers.per_pod import TIMEOUT_MS
 from simulator.schedulers.rolling import Rolling
 from solver.cluster import GPU_MILLI, Node
 from solver.solution import Placement
-from solver.workload import Job, Queue, Role, Shape
+from solver.workload import Job, Queue, Role, Shape, TopologyRule
 from tests.scenario import amounts, machine, shape
 
 if TYPE_CHECKING:
@@ -130,6 +130,7 @@ class Story:
         priority: int = 0,
         kind: str = "training",
         start_group: str | None = None,
+        topology: TopologyRule | None = None,
         fails: bool = False,
         **facts: Any,
     ) -> Story:
@@ -148,6 +149,7 @@ class Story:
             priority=priority,
             kind=kind,
             start_group=start_group,
+            topology=topology,
         )
         self._arrivals.append(
             Arrival(

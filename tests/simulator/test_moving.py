@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from solver.workload import TopologyRule
 from tests.simulator.story import Story
 
 KEPT = {"checkpoint": 5, "restart": 3}
@@ -87,3 +88,16 @@ def test_a_job_that_does_not_fit_in_any_pieces_moves_nobody():
 
     assert told.times_s("move", "a") + told.times_s("move", "b") == [11]
     assert told.start_s("wide") == 12
+
+
+def test_a_gang_that_has_to_be_in_one_domain_is_not_torn_apart():
+    story = Story().node("n1", gpus=4, domain="d").node("n2", gpus=4, domain="d")
+    story.node("n3", gpus=2)
+    story.job("gang", runs=100, replicas=2, gpus=2, topology=TopologyRule(within="domain"), **KEPT)
+    story.job("fill", runs=6, gpus=2).job("fills", runs=200, gpus=2)
+    story.job("wide", at=7, runs=10, gpus=4)
+
+    told = story.under("defrag+worst-fit")
+
+    assert told.times_s("move", "gang") == []
+    assert told.start_s("wide") == 100

@@ -343,6 +343,28 @@ def test_what_stopping_running_work_means_arrives():
     assert (plain.min_replicas, plain.preemption.restart_s) == (None, 60)
 
 
+@pytest.mark.parametrize(
+    ("rule", "replicas", "moves"),
+    [
+        ("topology: {within: domain}", "{node: n, gpus: 1}, {node: n, gpus: 1}", False),
+        ("topology: {within: island}", "{node: n, gpus: 1}", True),
+        ("topology: {within: island}", "{node: n, gpus: 2}", False),
+        ("topology: {within: domain}", "{node: n, gpus: 1}", True),
+        ("topology: {within: node, mode: preferred}", "{node: n, gpus: 1}, {node: n}", True),
+        ("spread: {over: node, max_per: 2}", "{node: n, gpus: 1}, {node: n, gpus: 1}", False),
+        ("spread: {over: node}", "{node: n, gpus: 1}", True),
+    ],
+)
+def test_running_work_that_has_to_be_together_or_apart_does_not_move(rule, replicas, moves):
+    result = running_of(f"{rule}, preemption: {{movable: true}}, replicas: [{replicas}]")
+
+    assert result.problem.running[0].preemption.movable is moves
+    key = rule.split(":")[0]
+    assert [note for note in result.notes if "does not move" in note] == (
+        [] if moves else [f"r: does not move, its {key} would have to hold there"]
+    )
+
+
 def test_queues_arrive_with_their_amounts():
     queue = problem_of(
         f"""
