@@ -121,7 +121,8 @@ def offer(node: NodeDevices, config: PluginConfig) -> Offer:
         names = ", ".join(one.name for one in offered)
         notes.append(
             f"a container that asks for two of {names} sees devices of one of them, at random: "
-            "with deviceListStrategy envvar each sets the same variable. Use cdi-cri"
+            "with deviceListStrategy envvar each sets the same variable. Use volume-mounts, or "
+            "cdi-cri where images bring the driver's libraries"
         )
     return Offer(resources=offered, notes=tuple(notes))
 
