@@ -5,12 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field
 
 from solver.cluster import GPU_MILLI
 from solver.solution import Eviction, Move, PlacedInstance, Placement, Plan
-from specs.errors import SpecErrors, SpecFault
-from specs.saved import named, read_json, refused
+from specs.saved import read_model, refused
 from topology.mig.layouts import Instance
 
 if TYPE_CHECKING:
@@ -105,19 +104,7 @@ def load_saved(path: Path) -> SavedPlan:
     OSError
         It cannot be read.
     """
-    document = read_json(path, MAX_PLAN_BYTES, HINT)
-    try:
-        plan = _PlanFile.model_validate(document)
-    except ValidationError as error:
-        raise SpecErrors(
-            SpecFault(
-                file=named(path),
-                path=".".join(map(str, problem["loc"])),
-                rule=f"no plan: {problem['msg'].lower()}",
-                hint=HINT,
-            )
-            for problem in error.errors(include_url=False)[:10]
-        ) from error
+    plan = read_model(path, _PlanFile, "plan", MAX_PLAN_BYTES, HINT)
     if plan.schema_ != PLAN_SCHEMA:
         raise refused(path, f'a plan has the schema "{PLAN_SCHEMA}"', HINT)
     return SavedPlan(_plan(plan), plan.spec)

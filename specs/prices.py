@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field
 
 from solver.cluster import GPU_MILLI, Toleration
 from solver.prices.book_file import SCHEMA
 from solver.prices.saved import SavedPrices, SavedShape
 from solver.workload import Shape
-from specs.errors import SpecErrors, SpecFault
-from specs.saved import named, read_json, refused
+from specs.saved import read_model, refused
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -71,19 +70,7 @@ def load_prices(path: Path) -> SavedPrices:
     OSError
         It cannot be read.
     """
-    document = read_json(path, MAX_BYTES, HINT)
-    try:
-        file = _PriceFile.model_validate(document)
-    except ValidationError as error:
-        raise SpecErrors(
-            SpecFault(
-                file=named(path),
-                path=".".join(map(str, problem["loc"])),
-                rule=f"no prices: {problem['msg'].lower()}",
-                hint=HINT,
-            )
-            for problem in error.errors(include_url=False)[:10]
-        ) from error
+    file = read_model(path, _PriceFile, "prices", MAX_BYTES, HINT)
     if file.schema_ != SCHEMA:
         raise refused(path, f'prices have the schema "{SCHEMA}"', HINT)
     for number, entry in enumerate(file.shapes):

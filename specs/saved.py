@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from pydantic import BaseModel, ValidationError
 
 from specs.errors import SpecErrors, SpecFault
 from specs.reading import read_stdin
@@ -12,7 +14,42 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
-def read_json(path: Path, max_bytes: int, hint: str) -> Any:  # noqa: ANN401
+Model = TypeVar("Model", bound=BaseModel)
+
+
+def read_model(path: Path, model: type[Model], what: str, max_bytes: int, hint: str) -> Model:
+    """The document of a JSON file; "-" is standard input.
+
+    Parameters
+    ----------
+    what
+        What the file is to have: "plan".
+    hint
+        Where such a file comes from.
+
+    Raises
+    ------
+    SpecErrors
+        It is too large, no JSON, or another document: the first things that are wrong with it.
+    OSError
+        It cannot be read.
+    """
+    document = _read_json(path, max_bytes, hint)
+    try:
+        return model.model_validate(document)
+    except ValidationError as error:
+        raise SpecErrors(
+            SpecFault(
+                file=named(path),
+                path=".".join(map(str, problem["loc"])),
+                rule=f"no {what}: {problem['msg'].lower()}",
+                hint=hint,
+            )
+            for problem in error.errors(include_url=False)[:10]
+        ) from error
+
+
+def _read_json(path: Path, max_bytes: int, hint: str) -> Any:  # noqa: ANN401
     """What a JSON file has; "-" is standard input.
 
     Raises
