@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 from plugin.devices.base import DeviceSource, NodeDevices
 from plugin.errors import DriverError
@@ -56,30 +56,44 @@ class HealthMonitor:
         Raises
         ------
         DriverError
-            No GPU could be probed.
+            Some could not be probed, and it is the driver rather than they.
         """
         gpus = node.gpus if node else ()
-        found: dict[str, str | None] = {}
-        blind: dict[str, DriverError] = {}
-        for gpu in gpus:
-            try:
-                found[gpu.uuid] = await asyncio.to_thread(self._source.probe, gpu.uuid)
-            except DriverError as error:
-                blind[gpu.uuid] = error
+        found, blind = await self._ask([gpu.uuid for gpu in gpus])
+        witness = next((uuid for uuid, trouble in found.items() if trouble is None), None)
+        if blind and witness is not None:
+            # The driver may have broken, or come back, halfway. Where it answers for another GPU
+            # before and after, it is this one that does not.
+            again, blind = await self._ask(blind)
+            _, gone = await self._ask([witness])
+            found |= again
+            if not gone:
+                found |= {uuid: str(error) for uuid, error in blind.items()}
+                blind = {}
         news = False
         for gpu in gpus:
             was = self._health.why(gpu.uuid)
             if gpu.uuid in found:
                 self._health.probed(gpu.uuid, found[gpu.uuid], time.monotonic())
-            elif None in found.values():
-                # The driver answers for others, so it is this GPU that does not.
-                self._health.probed(gpu.uuid, str(blind[gpu.uuid]), time.monotonic())
             else:
                 self._health.unseen(gpu.uuid)
             now = self._health.why(gpu.uuid)
             if was != now:
                 log.warning("GPU %d: %s", gpu.index, now or "healthy again")
                 news = True
-        if blind and None not in found.values():
+        if blind:
             raise next(iter(blind.values()))
         return news
+
+    async def _ask(
+        self, uuids: Iterable[str]
+    ) -> tuple[dict[str, str | None], dict[str, DriverError]]:
+        """What is wrong with each GPU, or None; and the errors of those that cannot be probed."""
+        found: dict[str, str | None] = {}
+        blind: dict[str, DriverError] = {}
+        for uuid in uuids:
+            try:
+                found[uuid] = await asyncio.to_thread(self._source.probe, uuid)
+            except DriverError as error:
+                blind[uuid] = error
+        return found, blind
