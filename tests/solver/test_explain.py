@@ -165,6 +165,16 @@ def test_a_limit_is_raised_by_what_is_missing():
     assert "queue-limit" in rules(told) or told.pending.reason == "queue-limit"
 
 
+def test_a_limit_is_raised_for_those_that_wait_before_the_job_too():
+    story = Scenario().node("n1", gpus=8).queue("q", limit=1)
+    story.running("old", "n1", [0], queue="q", priority=3)
+    story.job("urgent", gpus=1, queue="q", priority=2)
+
+    told = explained(story.job("j", gpus=2, queue="q"), "j")
+
+    assert fixes(told)["raise-quota"]["limits"] == {"q": {"gpu_milli": 4000}}
+
+
 def test_only_jobs_that_wait_are_explained():
     problem = Scenario().node("n1", gpus=1).job("j", gpus=1).problem()
     plan = solve(problem, OPTIONS).plan

@@ -17,14 +17,14 @@ from solver.workload import Role, Shape
 Field = str
 
 TRIES = 6
-"""Amounts that are proposed where only a whole solve can tell which one helps."""
+"""Amounts of each that are proposed: which of them helps, only a whole solve can tell."""
 
 PARTS: tuple[Field, ...] = ("gpus", "share_milli", "cpu_milli", "memory_mib")
 """What can be asked less of, by its field of `Shape`."""
 
 
 def lower_request(case: Case) -> Iterator[Change]:
-    """For each role and resource alone: the most that works; cheapest first."""
+    """For each role and resource alone: the most that works, and less; cheapest first."""
     found = [
         change
         for role in case.part.roles
@@ -41,13 +41,10 @@ def _lowered(case: Case, role: Role, part: Field) -> Iterator[Change]:
     def works(amount: int) -> bool:
         return places_for(_to(case, role, part, amount)(case.claim)) is not None
 
-    if case.passed_over:
-        amounts = amounts[:TRIES]
-    elif amounts and works(amounts[-1]):
-        amounts = [amounts[bisect_left(amounts, True, key=works)]]
-    else:
-        amounts = []
-    for amount in amounts:
+    if not case.passed_over:
+        fits = bool(amounts) and works(amounts[-1])
+        amounts = amounts[bisect_left(amounts, True, key=works) :] if fits else []
+    for amount in amounts[:TRIES]:
         yield _to_amount(case, role, part, amount)
 
 
