@@ -142,6 +142,12 @@ def _start(table: MigTable, profile: Profile, layout: Layout, idle: Layout) -> i
     return best_start(table, profile, layout)
 
 
+def unused(node: Node) -> Node:
+    """The node with its instances, of which nobody uses any: they count where few may be cut."""
+    instances = tuple(replace(made, used_by="") for made in node.instances)
+    return replace(node, instances=instances) if instances else node
+
+
 def with_instances(node: Node, placed: Iterable[PlacedInstance], used_by: str) -> Node:
     """The node once somebody uses these instances: what nobody uses and is in their way is gone.
 

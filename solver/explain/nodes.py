@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 
 from solver.cluster import GPU_MILLI, Node
 from solver.explain.explanation import NodeGroup, NodeReason
 from solver.explain.question import Case
 from solver.fit import allowed_gpus, feasible_gpus, fit, refusals
+from solver.reasons.verdict import wish
+from solver.result_text import counted
 from solver.room import Lift, lifted
+from solver.slices import unused
 from solver.state import NodeState, initial_states
 from solver.workload import Job, Role, Shape
 
@@ -27,16 +31,30 @@ def node_reasons(case: Case) -> tuple[NodeReason, ...]:
         for name in dict.fromkeys(replica.node for replica in job.replicas):
             holders.setdefault(name, []).append(job.name)
     before = case.problem.node_by_name
+    for node in question.nodes:
+        users = (made.used_by for made in node.instances if made.used_by)
+        known = holders.get(node.name, [])
+        holders[node.name] = list(dict.fromkeys([*known, *users]))
     return tuple(
         _reason(
             node,
-            refusals(before.get(node.name, node), role.shape),  # a GPU that the plan cuts is held
+            _refused(before.get(node.name, node), role.shape),  # a GPU that the plan cuts is held
             role,
             states[node.name],
             tuple(holders.get(node.name, ())),
         )
         for node in question.nodes
     )
+
+
+def _refused(node: Node, shape: Shape) -> tuple[str, ...]:
+    """Rules by which the node would not take the shape, were nothing on it in use."""
+    found = refusals(node, shape)
+    idle = unused(node)
+    if not found or not refusals(idle, shape):
+        return ()
+    mended = replace(idle, unhealthy_gpus=frozenset())
+    return found if refusals(mended, shape) else ("unhealthy",)
 
 
 def _reason(
@@ -55,6 +73,8 @@ def _reason(
         said = f"room for {room} {'replica' if room == 1 else 'replicas'}"
     elif not refused:
         reason = _scarce(node, shape, state)
+        if shape.slices and reason == "gpu-short":
+            said = f"no slots free for {wish(shape)}"
         if reason in ("cpu-short", "mem-short"):
             cpu = reason == "cpu-short"
             left = state.cpu_left if cpu else state.memory_left
@@ -85,6 +105,8 @@ def _why(node: Node, shape: Shape, refusal: str) -> str:
             )
         case "no-nvlink-set":
             return f"no {shape.gpus} GPUs joined by NVLink"
+        case "unhealthy":
+            return f"{len(node.unhealthy_gpus)} of {counted(node.n_gpus, 'GPU')} failed"
         case "impossible":
             return "too small even when empty"
         case _:
@@ -99,7 +121,7 @@ def _scarce(node: Node, shape: Shape, state: NodeState) -> str:
             return rule.value
     left = sum(state.gpu_left[gpu] for gpu in allowed_gpus(node, shape))
     wanted = shape.share_milli or shape.gpus * GPU_MILLI
-    if left >= wanted and not feasible_gpus(node, shape, state):
+    if not shape.slices and left >= wanted and not feasible_gpus(node, shape, state):
         return "gpu-fragmented"
     return "gpu-short"
 

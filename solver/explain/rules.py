@@ -16,6 +16,7 @@ from solver.fair_share import held_by_queue
 from solver.problem import Problem
 from solver.queues import subtree
 from solver.room import Lift, lifted
+from solver.slices import unused
 from solver.workload import Job, LinkRule
 
 Change = Callable[[Problem], Problem]
@@ -99,14 +100,8 @@ def emptied(question: Problem) -> Problem:
         question,
         running=(),
         queues=tuple(queues),
-        nodes=tuple(map(_unused, question.nodes)),
+        nodes=tuple(map(unused, question.nodes)),
     )
-
-
-def _unused(node: Node) -> Node:
-    """The node with its instances, of which nobody uses any: they count where few may be cut."""
-    instances = tuple(replace(made, used_by="") for made in node.instances)
-    return replace(node, instances=instances) if instances else node
 
 
 def _unlimited(question: Problem) -> Problem:

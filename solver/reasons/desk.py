@@ -15,6 +15,7 @@ from solver.reasons.turn import rank
 from solver.reasons.verdict import number
 from solver.result import FactValue
 from solver.room import Room, room_for
+from solver.slices import unused
 from solver.solution import Plan
 from solver.state import States, apply, initial_states
 from solver.stock import Seat, Stock
@@ -109,5 +110,5 @@ class Desk:
 
 
 def _opened(node: Node) -> Node:
-    """The node as if it were ready, uncordoned and without taints."""
-    return replace(node, ready=True, cordoned=False, taints=(), unhealthy_gpus=frozenset())
+    """The node as if it were ready, uncordoned, without taints and failures, and not in use."""
+    return replace(unused(node), ready=True, cordoned=False, taints=(), unhealthy_gpus=frozenset())

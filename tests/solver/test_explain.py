@@ -202,6 +202,8 @@ def test_every_fix_is_verified_priced_and_says_where_the_job_starts(problem):
         assert told.core
     if told.pending is not None and told.pending.reason == "impossible":
         assert told.verdict == "impossible"
+    if told.verdict == "waits":
+        assert {group.reason for group in told.nodes} != {"impossible"}
 
 
 def test_answers_do_not_depend_on_the_order_of_nodes():
@@ -276,3 +278,38 @@ def test_slices_that_the_plan_makes_for_others_are_not_free():
 
     assert told.verdict == "waits"
     assert rules(told) == {"job", "held"}
+
+
+def test_a_node_that_is_large_enough_but_for_a_failed_gpu_is_not_too_small():
+    story = Scenario().node("whole", gpus=2).node("ill", gpus=4, unhealthy=[3])
+
+    told = explained(story.job("j", gpus=4), "j")
+
+    assert told.verdict == "waits"
+    assert {g.names[0]: (g.reason, g.text) for g in told.nodes} == {
+        "whole": ("impossible", "too small even when empty"),
+        "ill": ("unhealthy", "1 of 4 GPUs failed"),
+    }
+
+
+def test_instances_in_use_are_in_the_way_only_until_they_are_free():
+    problem = compiled("""
+        cluster:
+          nodes:
+            - name: n
+              gpus: 2
+              gpu_model: A30
+              mig:
+                - {gpu: 0, instances: [{profile: 4g.24gb, start: 0, used_by: x}]}
+                - {gpu: 1, instances: [{profile: 4g.24gb, start: 0, used_by: y}]}
+        mig: {limit: 1}
+        jobs: [{name: j, mig: {4g.24gb: 2}}]
+    """).problem
+
+    told = explain(problem, solve(problem, OPTIONS).plan, "j", OPTIONS)
+
+    assert told.verdict == "waits"
+    assert told.pending.reason == "gpu-short"
+    (node,) = told.nodes
+    assert (node.reason, node.text) == ("gpu-short", "no slots free for 2 x 4g.24gb")
+    assert node.facts["held_by"] == ["x", "y"]
