@@ -102,7 +102,7 @@ def test_a_deleted_socket_of_ours_comes_back(kubelet: Kubelet, plugin: Starts):
 
 def test_a_late_first_snapshot_shows_nothing_before(kubelet: Kubelet, plugin: Starts, root: Path):
     kubelet.do("start")
-    (root / "fake.json").write_text('{"slow_s": 0.4}')
+    (root / "fake.json").write_text('{"slow_s": 1.5}')
 
     plugin()
     time.sleep(0.2)
