@@ -229,7 +229,9 @@ def _tier(term: ObjectiveTerm) -> str:
 
 def _reached(term: ObjectiveTerm) -> str:
     """A step with its value; where the step is a unit itself, the value says it all."""
-    step, _, depth = term.step.partition("-below-")
+    step, _, below = term.step.partition("-below-")
+    depth, _, rank = below.partition("-")  # a rank where it is about shares: fairness-below-1-2
+    step = f"{step}-{rank}" if rank else step
     said = "" if step in STEPS_OF_UNIT else f"{step} "
     inner = f" of queues {plural(int(depth), 'level')} down" if depth else ""
     return f"{said}{_in_words(term, term.value)}{inner}"

@@ -48,6 +48,17 @@ def test_a_must_job_that_cannot_run_is_named_at_the_top():
     assert any("must: wide" in line for line in head)
 
 
+def test_steps_of_inner_queues_say_how_deep_they_are():
+    guarantee = replace(OPTIMAL.objectives[0], step="gpu_milli-below-1", value=2000, bound=2000)
+    share = replace(guarantee, name="fairness", step="fairness-below-2-1", unit="weighted share")
+    nested = replace(OPTIMAL, objectives=(guarantee, replace(share, value=0.25, bound=0.5)))
+
+    text = written(solve_view(PROBLEM, nested))
+
+    assert "2 GPUs of queues 1 level down" in text
+    assert "fairness-1 0.25 of queues 2 levels down" in text
+
+
 @pytest.mark.parametrize("width", [60, 80])
 def test_narrow_terminals_lose_no_node(width: int):
     folded = written(solve_view(PROBLEM, OPTIMAL), width).replace("\n", "").replace(" ", "")
