@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, lru_cache
 
 from solver.cluster import BUILT_IN_LEVELS, GPU_MILLI, Node
+from solver.identity import Same
 from solver.queues import QueueTree
 from solver.workload import ANY_GROUP, Job, Queue, ResourceName, Role, RunningJob, Shape, Slice
 from topology.mig.tables import MigTable
@@ -79,7 +80,11 @@ class Problem:
     defragment: bool = False
 
     def __post_init__(self) -> None:
-        faults = [*self._duplicate_names(), *self._dangling(), *self._overheld_gpus()]
+        faults = [
+            *self._duplicate_names(),
+            *self._dangling(),
+            *_overheld_gpus(Same(self.nodes), Same(self.running)),
+        ]
         if faults:
             raise ProblemError(faults)
 
@@ -358,23 +363,27 @@ class Problem:
         ]
         return faults
 
-    def _overheld_gpus(self) -> list[str]:
-        """Running work on nodes or GPUs that do not exist, or on a GPU that is held already."""
-        nodes = {node.name: node for node in self.nodes}
-        held: Counter[tuple[str, int]] = Counter()
-        faults = []
-        for job in self.running:
-            for replica in job.replicas:
-                node = nodes.get(replica.node)
-                if node is None:
-                    faults.append(f"job {job.name!r}: node {replica.node!r} does not exist")
-                    continue
-                for gpu in replica.gpus:
-                    held[node.name, gpu] += replica.share_milli
-                    if not 0 <= gpu < node.n_gpus:
-                        faults.append(f"job {job.name!r}: node {node.name!r} has no GPU {gpu}")
-                    elif held[node.name, gpu] > GPU_MILLI:
-                        faults.append(
-                            f"job {job.name!r}: GPU {gpu} of node {node.name!r} is already held"
-                        )
-        return faults
+
+@lru_cache(maxsize=4)
+def _overheld_gpus(
+    nodes: Same[tuple[Node, ...]], running: Same[tuple[RunningJob, ...]]
+) -> tuple[str, ...]:
+    """Running work on nodes or GPUs that do not exist, or on a GPU that is held already."""
+    node_by_name = {node.name: node for node in nodes.value}
+    held: Counter[tuple[str, int]] = Counter()
+    faults = []
+    for job in running.value:
+        for replica in job.replicas:
+            node = node_by_name.get(replica.node)
+            if node is None:
+                faults.append(f"job {job.name!r}: node {replica.node!r} does not exist")
+                continue
+            for gpu in replica.gpus:
+                held[node.name, gpu] += replica.share_milli
+                if not 0 <= gpu < node.n_gpus:
+                    faults.append(f"job {job.name!r}: node {node.name!r} has no GPU {gpu}")
+                elif held[node.name, gpu] > GPU_MILLI:
+                    faults.append(
+                        f"job {job.name!r}: GPU {gpu} of node {node.name!r} is already held"
+                    )
+    return tuple(faults)

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
+from functools import lru_cache
 
 from solver.aftermath import settled
 from solver.cluster import GPU_MILLI, Node
+from solver.identity import Same
 from solver.problem import Problem, RoleKey
 from solver.solution import PlacedInstance, Placement, Plan
-from solver.workload import ANY_GROUP, Shape
+from solver.workload import ANY_GROUP, RunningJob, Shape
 from topology.mig.layouts import Layout
 
 
@@ -194,8 +196,15 @@ def empty_state(node: Node) -> NodeState:
 
 def initial_states(problem: Problem) -> dict[str, NodeState]:
     """Every node with its running work on it."""
-    states = {node.name: empty_state(node) for node in problem.nodes}
-    for job in problem.running:
+    return dict(_with_running(Same(problem.nodes), Same(problem.running)))
+
+
+@lru_cache(maxsize=4)
+def _with_running(
+    nodes: Same[tuple[Node, ...]], running: Same[tuple[RunningJob, ...]]
+) -> dict[str, NodeState]:
+    states = {node.name: empty_state(node) for node in nodes.value}
+    for job in running.value:
         for replica in job.replicas:
             states[replica.node] = states[replica.node].take(
                 replica.gpus,
