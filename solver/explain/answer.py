@@ -26,6 +26,10 @@ TRIES = 6
 """Changes of one kind that are solved with, until one of them starts the job."""
 
 
+PASSING = ("held", "not-ready", "cordoned", "unhealthy", "mig-limit", "queue-limit")
+"""Rules about how things are at the moment: what is excluded without them is impossible."""
+
+
 class UnknownJobError(LookupError):
     """No pending job has this name."""
 
@@ -65,7 +69,7 @@ def explain(
     empty = _in_order(case)
     possible = places_for(without(empty, name, ["queue-limit"])) is not None
     verdict: Verdict = "waits" if possible else "impossible"
-    core = core_of(case)
+    core = core_of(case, () if possible else PASSING)
     notes: tuple[str, ...] = ()
     if possible and "queue-limit" not in core.rules and places_for(empty) is None:
         (limits,) = (rule.detail for rule in told(case, ("queue-limit",)) if rule.rule != "job")
@@ -84,7 +88,7 @@ def explain(
 
 def _in_order(case: Case) -> Problem:
     """The empty cluster with all its nodes ready, uncordoned and healthy."""
-    rules = ["held", "not-ready", "cordoned", "unhealthy", "mig-limit"]
+    rules = [rule for rule in PASSING if rule != "queue-limit"]
     return without(case.question, case.job.name, rules, case.problem.nodes)
 
 

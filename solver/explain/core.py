@@ -11,7 +11,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Collection, Hashable
 from dataclasses import dataclass, replace
 from itertools import chain, combinations
 
@@ -52,14 +52,21 @@ class Core:
     proved: bool
 
 
-def core_of(case: Case) -> Core:
-    """The core of a job that does not fit into what the plan leaves."""
+def core_of(case: Case, beside: Collection[str] = ()) -> Core:
+    """The core of a job that does not fit into what the plan leaves.
+
+    Parameters
+    ----------
+    beside
+        Rules that are not in the core because the others exclude the job without them.
+    """
     question, job = case.question, case.part
     every = asked(question, job)
+    lasting = [rule for rule in every if rule not in beside]
     suspects = _suspects(question, job, every)
-    rules = [rule for rule in every if rule in suspects]
+    rules = [rule for rule in lasting if rule in suspects]
     if len(rules) < len(every) and not _excluded(case, every, rules):
-        rules = every
+        rules = lasting
     proved = True
     for rule in tuple(rules):
         if case.left_s <= 0:

@@ -46,6 +46,7 @@ def _verdict(desk: Desk, job: Job) -> Verdict:
         or where(desk, job, lambda: desk.at_turn(job))
         or nowhere(desk, job)
         or fair_share(desk, job)
+        or where(desk, job, lambda: desk.empty)
         or amounts(desk, job)
     )
 

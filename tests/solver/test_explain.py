@@ -313,3 +313,25 @@ def test_instances_in_use_are_in_the_way_only_until_they_are_free():
     (node,) = told.nodes
     assert (node.reason, node.text) == ("gpu-short", "no slots free for 2 x 4g.24gb")
     assert node.facts["held_by"] == ["x", "y"]
+
+
+def test_nodes_are_added_for_those_that_wait_before_the_job_too():
+    story = Scenario().node("n", gpus=2).running("old", "n", [0, 1], priority=9)
+    story.job("first", gpus=2, priority=3).job("second", gpus=2, priority=3)
+
+    told = explained(story.job("third", gpus=2), "third")
+
+    assert fixes(told)["add-capacity"]["nodes"] == 3
+
+
+def test_what_could_never_run_is_explained_by_its_rules_not_by_who_runs():
+    story = Scenario(levels=("rack",))
+    for n in range(4):
+        story.node(f"n{n}", gpus=8, at={"rack": f"r{n // 2}"})
+        story.running(f"old-{n}", f"n{n}", range(8))
+
+    told = explained(story.job("wide", gpus=8, replicas=3, within="rack"), "wide")
+
+    assert told.verdict == "impossible"
+    assert rules(told) == {"job", "topology", "capacity"}
+    assert told.pending.reason == "no-domain-big-enough"

@@ -16,6 +16,9 @@ from solver.result_text import counted
 KINDS = 8
 """Kinds of nodes (and groups of them) that are tried, those with fewest GPUs first."""
 
+MORE = 3
+"""Nodes beyond those that the job needs that are proposed: others that wait have a claim too."""
+
 
 def add_capacity(case: Case) -> Iterator[Change]:
     """For each kind of node that takes the job: the fewest of them; cheapest first."""
@@ -37,7 +40,12 @@ def add_capacity(case: Case) -> Iterator[Change]:
         change = _added(case, node, most_gpus)
         if change is not None:
             found.append(change)
-    yield from sorted(found, key=lambda change: change.cost_gpu_s)
+    cheapest_first = sorted(found, key=lambda change: change.cost_gpu_s)
+    yield from cheapest_first
+    for change in cheapest_first[:1]:
+        node = next(node for node in ranked if node.name == change.params["like"])
+        for more in range(1, MORE + 1):  # others that wait may take what is added
+            yield _change(node, change.params["nodes"] + more)
 
 
 def _added(case: Case, node: Node, beat_gpus: int | None) -> Change | None:
@@ -54,7 +62,10 @@ def _added(case: Case, node: Node, beat_gpus: int | None) -> Change | None:
 
     if not works(counts[-1]):
         return None
-    count = counts[bisect_left(counts, True, key=works)]
+    return _change(node, counts[bisect_left(counts, True, key=works)])
+
+
+def _change(node: Node, count: int) -> Change:
     gpus = count * node.n_gpus  # those in MIG mode are bought, too
     return Change(
         kind="add-capacity",
