@@ -38,6 +38,8 @@ def amounts(desk: Desk, job: Job) -> Verdict:
     if free < needs:
         each = "" if job.gang or job.replicas == 1 else " for each replica"
         text = f"wants {counted(number(needs), 'GPU')}{each}; {number(free)} free"
+        elsewhere = number(desk.free_anywhere - free)
+        text += f" where it may run, {elsewhere} elsewhere" if elsewhere else ""
         return Verdict("gpu-short", text, {"short": number(needs - free)})
     placed = room.placed
     best = desk.best_node(shape)

@@ -97,6 +97,13 @@ class Desk:
         stock = self.stock if states is None else self._stock_of(states)
         return int(stock.milli[stock.hosts(shape)].sum()) / GPU_MILLI
 
+    @cached_property
+    def free_anywhere(self) -> float:
+        """GPUs that the plan leaves on nodes that take anything new."""
+        after = self.after
+        left = (after[node.name].free_milli for node in self.problem.nodes if node.schedulable)
+        return sum(left) / GPU_MILLI
+
     def free_by_model(self, shape: Shape, states: States) -> tuple[float, float]:
         """GPUs left of the models that a shape wants, and of others on nodes that would host it."""
         mine = others = 0

@@ -335,3 +335,12 @@ def test_what_could_never_run_is_explained_by_its_rules_not_by_who_runs():
     assert told.verdict == "impossible"
     assert rules(told) == {"job", "topology", "capacity"}
     assert told.pending.reason == "no-domain-big-enough"
+
+
+def test_gpus_that_are_free_where_the_job_may_not_run_are_said_to_be_elsewhere():
+    story = Scenario().node("large", gpus=4).running("old", "large", range(4)).node("small", gpus=2)
+    story.node("closed", gpus=8, cordoned=True)
+
+    told = explained(story.job("j", gpus=4), "j")
+
+    assert told.pending.text == "wants 4 GPUs; 0 free where it may run, 2 elsewhere"
