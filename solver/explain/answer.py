@@ -69,7 +69,7 @@ def explain(
     notes: tuple[str, ...] = ()
     if possible and "queue-limit" not in core.rules and places_for(empty) is None:
         (limits,) = (rule.detail for rule in told(case, ("queue-limit",)) if rule.rule != "job")
-        notes = (f"on the empty cluster it would wait too, for {limits}",)
+        notes = (f"if there were room, it would wait too, for {limits}",)
     return Explanation(
         job=name,
         verdict=verdict,
