@@ -131,6 +131,16 @@ def test_what_starts_in_the_plan_stays_beside_what_runs():
     assert held == "what runs and 1 job of the plan stay: 0 GPUs free, at most 0 on one node"
 
 
+def test_nobody_holds_what_the_job_would_not_take():
+    story = Scenario().node("n1", gpus=["A100"] * 4).running("old", "n1", [0, 1])
+
+    told = explained(story.job("new", gpus=1, models=["V100"]), "new")
+
+    (group,) = told.nodes
+    assert (group.reason, group.text) == ("model-mismatch", "model A100")
+    assert "held_by" not in group.facts
+
+
 def test_a_cordoned_node_is_uncordoned_rather_than_anything_bought():
     story = Scenario().node("n1", gpus=2, cordoned=True).node("n2", gpus=1)
 
