@@ -65,7 +65,7 @@ def explain(
     empty = _in_order(case)
     possible = places_for(without(empty, name, ["queue-limit"])) is not None
     verdict: Verdict = "waits" if possible else "impossible"
-    core = core_of(case)
+    core = core_of(case, impossible=not possible)
     notes: tuple[str, ...] = ()
     if possible and "queue-limit" not in core.rules and places_for(empty) is None:
         (limits,) = (rule.detail for rule in told(case, ("queue-limit",)) if rule.rule != "job")

@@ -141,6 +141,16 @@ def test_nobody_holds_what_the_job_would_not_take():
     assert "held_by" not in group.facts
 
 
+def test_what_is_held_now_is_no_rule_of_an_impossible_job():
+    """Its model has no node that is large enough; that all others are full comes on top."""
+    story = Scenario().node("n1", gpus=["V100"] * 4).node("n2", gpus=["A100"] * 8)
+    story.running("old", "n2", list(range(8))).node("out", gpus=["A100"] * 8, cordoned=True)
+
+    told = explained(story.job("new", gpus=5, models=["V100"]), "new")
+
+    assert (told.verdict, rules(told)) == ("impossible", {"job", "model"})
+
+
 def test_a_cordoned_node_is_uncordoned_rather_than_anything_bought():
     story = Scenario().node("n1", gpus=2, cordoned=True).node("n2", gpus=1)
 
