@@ -9,7 +9,7 @@ from solver.defrag.answer import Defragmentation, Point
 from solver.figures import measure_cluster, report_evictions, report_moves, report_queues
 from solver.problem import Problem
 from solver.reasons import pending
-from solver.result import ObjectiveTerm, SolveResult, SolveStatus, Timing
+from solver.result import ObjectiveTerm, Pending, SolveResult, SolveStatus, Timing
 from solver.solution import Plan
 from solver.tiers import Ruler
 
@@ -39,8 +39,7 @@ def as_result(problem: Problem, answer: Defragmentation, notes: Iterable[str] = 
         model="direct",
         plan=best.plan,
         objectives=_terms(answer, best),
-        # Where nothing is to start, jobs wait for the reasons that they have now.
-        pending=pending(whole, best.plan if answer.target else Plan()),
+        pending=_pending(whole, answer.target, best.plan),
         queues=report_queues(whole, best.plan),
         metrics=measure_cluster(whole, best.plan, ruler),
         timing=Timing(total_s=answer.total_s),
@@ -48,6 +47,13 @@ def as_result(problem: Problem, answer: Defragmentation, notes: Iterable[str] = 
         evictions=report_evictions(whole, best.plan),
         moves=report_moves(whole, best.plan),
     )
+
+
+def _pending(problem: Problem, target: str | None, plan: Plan) -> tuple[Pending, ...]:
+    """Where nothing is to start, jobs wait for the reasons that they have now."""
+    if target is None:
+        return pending(problem, Plan(), asked="moves alone were asked for, so nothing starts")
+    return pending(problem, plan, asked=f"only {target} was asked for")
 
 
 def _terms(answer: Defragmentation, best: Point) -> tuple[ObjectiveTerm, ...]:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from itertools import islice
 from typing import Any
 
-from solver.explain.core import core_of
+from solver.explain.core import PASSING, core_of
 from solver.explain.explanation import KINDS, CoreRule, Explanation, Fix, Verdict
 from solver.explain.fixes.table import PROPOSE
 from solver.explain.makes_way import makes_way
@@ -24,10 +24,6 @@ from solver.verify import verify
 
 TRIES = 6
 """Changes of one kind that are solved with, until one of them starts the job."""
-
-
-PASSING = ("held", "not-ready", "cordoned", "unhealthy", "mig-limit", "queue-limit")
-"""Rules about how things are at the moment: what is excluded without them is impossible."""
 
 
 class UnknownJobError(LookupError):
@@ -69,11 +65,11 @@ def explain(
     empty = _in_order(case)
     possible = places_for(without(empty, name, ["queue-limit"])) is not None
     verdict: Verdict = "waits" if possible else "impossible"
-    core = core_of(case, () if possible else PASSING)
+    core = core_of(case, impossible=not possible)
     notes: tuple[str, ...] = ()
     if possible and "queue-limit" not in core.rules and places_for(empty) is None:
         (limits,) = (rule.detail for rule in told(case, ("queue-limit",)) if rule.rule != "job")
-        notes = (f"on the empty cluster it would wait too, for {limits}",)
+        notes = (f"if there were room, it would wait too, for {limits}",)
     return Explanation(
         job=name,
         verdict=verdict,

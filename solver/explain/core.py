@@ -7,11 +7,14 @@
 2. The placement model itself, with only the rules of that set, has the last word: if the job could
    start after all, all rules are taken instead.
 3. Rule after rule is left out for good where the job still cannot start without it.
+
+Of a job that is impossible only rules that stay are asked: what is held now, or out of order, may
+be enough to keep it waiting too, but is not what has to change.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Hashable
+from collections.abc import Hashable
 from dataclasses import dataclass, replace
 from itertools import chain, combinations
 
@@ -35,6 +38,9 @@ REFUSALS = ("not-ready", "cordoned", "taint", "label")
 AMOUNTS = ("held", "unhealthy", "cpu", "memory", "model", "link", "share-group")
 """Rules that say, together, how many replicas a node takes."""
 
+PASSING = ("held", "not-ready", "cordoned", "unhealthy", "mig-limit", "queue-limit")
+"""Rules that no job is impossible by."""
+
 LIFTS = {
     "cpu": Lift.CPU,
     "memory": Lift.MEMORY,
@@ -52,21 +58,19 @@ class Core:
     proved: bool
 
 
-def core_of(case: Case, beside: Collection[str] = ()) -> Core:
+def core_of(case: Case, *, impossible: bool = False) -> Core:
     """The core of a job that does not fit into what the plan leaves.
 
-    Parameters
-    ----------
-    beside
-        Rules that are not in the core because the others exclude the job without them.
+    `impossible` says that it would not fit without the rules of PASSING either.
     """
     question, job = case.question, case.part
     every = asked(question, job)
-    lasting = [rule for rule in every if rule not in beside]
-    suspects = _suspects(question, job, every)
-    rules = [rule for rule in lasting if rule in suspects]
-    if len(rules) < len(every) and not _excluded(case, every, rules):
-        rules = lasting
+    rules = [rule for rule in every if rule not in PASSING]
+    if not impossible or not _excluded(case, every, rules):
+        suspects = _suspects(question, job, every)
+        rules = [rule for rule in every if rule in suspects]
+        if len(rules) < len(every) and not _excluded(case, every, rules):
+            rules = every
     proved = True
     for rule in tuple(rules):
         if case.left_s <= 0:

@@ -153,7 +153,9 @@ def _group(case: Case, reason: str, said: str, members: list[NodeReason]) -> Nod
         "free_min": _number(low),
         "free_max": _number(high),
     }
-    if reason.endswith("-short") or reason in ("gpu-fragmented", "no-nvlink-set", "model-mismatch"):
+    # Who is on a node that would not take the job even when empty is not what keeps it waiting.
+    scarce = not said and reason in ("gpu-fragmented", "no-nvlink-set", "model-mismatch")
+    if scarce or reason.endswith("-short"):
         facts |= _held(case, members)
     names = tuple(m.node for m in members[:SHOWN_NODES])
     return NodeGroup(reason=reason, count=len(members), names=names, text=text, facts=facts)

@@ -19,7 +19,7 @@ def told(case: Case, rules: tuple[str, ...]) -> tuple[CoreRule, ...]:
     said = [CoreRule(rule="job", detail=_wants(case))]
     said += [CoreRule(rule=rule, detail=_detail(case, rule)) for rule in rules]
     if "held" not in rules and set(rules) <= {"cpu", "memory", "topology", "spread", "link"}:
-        said.append(CoreRule(rule="capacity", detail=_capacity(case)))
+        said.append(CoreRule(rule="capacity", detail=_capacity(case, rules)))
     return tuple(said)
 
 
@@ -31,11 +31,23 @@ def _wants(case: Case) -> str:
     return f"{' and '.join(parts)}{' together' if job.min_replicas > 1 else ' on one node'}"
 
 
-def _capacity(case: Case) -> str:
+def _capacity(case: Case, rules: tuple[str, ...]) -> str:
+    """GPUs of the empty cluster, and most CPU and memory of a node, where these are rules."""
     nodes = case.problem.nodes
-    gpus = [empty_state(node).free_milli // GPU_MILLI for node in nodes]
+    empty = [empty_state(node) for node in nodes]
+    gpus = [state.free_milli // GPU_MILLI for state in empty]
     where = f"{counted(len(nodes), 'node')}, at most {max(gpus, default=0)} on one"
-    return f"{counted(sum(gpus), 'GPU')} on {where}"
+    said = f"{counted(sum(gpus), 'GPU')} on {where}"
+    if any(role.shape.wants_gpu for role in case.part.roles):
+        empty = [state for state in empty if state.free_milli]
+    cpus = [state.cpu_left for state in empty if state.cpu_left is not None]
+    memories = [state.memory_left for state in empty if state.memory_left is not None]
+    # A node without a limit has no most.
+    if "cpu" in rules and cpus and len(cpus) == len(empty):
+        said += f"; at most {amount_text('cpu_milli', max(cpus))} on one"
+    if "memory" in rules and memories and len(memories) == len(empty):
+        said += f"; at most {amount_text('memory_mib', max(memories))} on one"
+    return said
 
 
 def _detail(case: Case, rule: str) -> str:
@@ -129,5 +141,7 @@ def _held(case: Case) -> str:
     free = [states[n.name].free_milli / GPU_MILLI for n in case.question.nodes if n.schedulable]
     planned = len(case.plan.by_job.keys() - {case.job.name})
     also = f" and {counted(planned, 'job')} of the plan" if planned else ""
+    stay = "stay" if planned else "stays"
     most = max(free, default=0)
-    return f"what runs{also} stays: {counted(sum(free), 'GPU')} free, at most {most:g} on one node"
+    gpus = f"{counted(sum(free), 'GPU')} free, at most {most:g} on one node"
+    return f"what runs{also} {stay}: {gpus}"

@@ -18,10 +18,16 @@ from solver.solution import Plan
 from solver.workload import Job
 
 
-def pending(problem: Problem, plan: Plan) -> tuple[Pending, ...]:
+def pending(problem: Problem, plan: Plan, asked: str | None = None) -> tuple[Pending, ...]:
     """Reasons of all jobs that do not start, and of independent replicas that are left over.
 
     What the plan evicts is gone, and what it moves is in its new place.
+
+    Parameters
+    ----------
+    asked
+        What the plan was asked for, where that is not to start all that can: jobs that would have
+        room are then told that they were left out.
     """
     gave_way = tuple(sorted(plan.displaced))
     problem, plan = settled(problem, plan)
@@ -31,17 +37,18 @@ def pending(problem: Problem, plan: Plan) -> tuple[Pending, ...]:
     desk = Desk(problem, plan, gave_way)
     # In the order of their turns, so that what they find at theirs only ever gets less.
     in_turn = sorted(waiting, key=lambda job: rank(problem, job))
-    answers = {job.name: _explain(desk, job) for job in in_turn}
+    answers = {job.name: _explain(desk, job, asked) for job in in_turn}
     return tuple(answers[job.name] for job in waiting)
 
 
-def _verdict(desk: Desk, job: Job) -> Verdict:
+def _verdict(desk: Desk, job: Job, asked: str | None) -> Verdict:
     """The first of these that is true."""
     return (
         impossible(desk, job)
         or queue_limit(desk, job)
         or where(desk, job, lambda: desk.after)
         or partner(desk, job)
+        or _left_out(desk, job, asked)
         or beyond_claim(desk, job)
         or where(desk, job, lambda: desk.at_turn(job))
         or nowhere(desk, job)
@@ -51,9 +58,16 @@ def _verdict(desk: Desk, job: Job) -> Verdict:
     )
 
 
-def _explain(desk: Desk, job: Job) -> Pending:
+def _left_out(desk: Desk, job: Job, asked: str | None) -> Verdict | None:
+    """There is room, but the plan was not asked to start it."""
+    if asked is None or not desk.room(desk.after, job).fits:
+        return None
+    return Verdict("not-asked", f"there is room for it; {asked}", {})
+
+
+def _explain(desk: Desk, job: Job, asked: str | None) -> Pending:
     waiting = waiting_part(job, desk.plan)
-    verdict = _verdict(desk, waiting)
+    verdict = _verdict(desk, waiting, asked)
     started = desk.plan.by_job.get(job.name, ())
     text = verdict.text
     if started:

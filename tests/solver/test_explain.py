@@ -63,7 +63,7 @@ def test_a_queue_limit_behind_the_rule_that_is_named_is_told_too():
     told = explained(story, "big")
 
     assert (told.verdict, rules(told)) == ("waits", {"job", "held"})
-    assert told.notes == ("on the empty cluster it would wait too, for limits of queues: q 4 GPUs",)
+    assert told.notes == ("if there were room, it would wait too, for limits of queues: q 4 GPUs",)
 
 
 def test_only_limits_that_the_job_would_go_beyond_are_told():
@@ -106,6 +106,49 @@ def test_a_gang_larger_than_the_cluster_is_impossible_and_could_start_smaller():
     assert told.verdict == "impossible"
     assert fixes(told)["lower-min"]["min"] == 4
     assert "wait" not in fixes(told)
+
+
+def test_where_cpu_is_a_rule_what_a_node_has_of_it_is_told():
+    story = Scenario().node("n1", gpus=4, cpu=32).node("n2", gpus=4, cpu=16).node("bare", cpu=96)
+    story.job("big", gpus=1, cpu=40)
+
+    told = explained(story, "big")
+
+    assert [(rule.rule, rule.detail) for rule in told.core] == [
+        ("job", "1 x 1 GPU / 40 CPU on one node"),
+        ("cpu", "asks for 40 CPU per replica"),
+        ("capacity", "8 GPUs on 3 nodes, at most 4 on one; at most 32 CPU on one"),
+    ]
+
+
+def test_what_starts_in_the_plan_stays_beside_what_runs():
+    story = Scenario().node("n1", gpus=4).running("old", "n1", [0, 1])
+    story.job("first", gpus=2).job("last", gpus=1)
+
+    told = explained(story, "last")
+
+    (held,) = (rule.detail for rule in told.core if rule.rule == "held")
+    assert held == "what runs and 1 job of the plan stay: 0 GPUs free, at most 0 on one node"
+
+
+def test_nobody_holds_what_the_job_would_not_take():
+    story = Scenario().node("n1", gpus=["A100"] * 4).running("old", "n1", [0, 1])
+
+    told = explained(story.job("new", gpus=1, models=["V100"]), "new")
+
+    (group,) = told.nodes
+    assert (group.reason, group.text) == ("model-mismatch", "model A100")
+    assert "held_by" not in group.facts
+
+
+def test_what_is_held_now_is_no_rule_of_an_impossible_job():
+    """Its model has no node that is large enough; that all others are full comes on top."""
+    story = Scenario().node("n1", gpus=["V100"] * 4).node("n2", gpus=["A100"] * 8)
+    story.running("old", "n2", list(range(8))).node("out", gpus=["A100"] * 8, cordoned=True)
+
+    told = explained(story.job("new", gpus=5, models=["V100"]), "new")
+
+    assert (told.verdict, rules(told)) == ("impossible", {"job", "model"})
 
 
 def test_a_cordoned_node_is_uncordoned_rather_than_anything_bought():

@@ -164,6 +164,23 @@ def test_without_a_job_nothing_stops_and_nothing_starts(asked: dict[str, int]):
         assert not point.plan.placements
 
 
+def test_a_job_that_has_room_is_told_that_it_was_not_asked_for():
+    story = Scenario().queue("q", quota=4).queue("o").node("n1", gpus=4)
+    story.running("low", "n1", (0, 1), queue="q", priority=-1)
+    story.job("first", gpus=3, queue="q").job("tiny", gpus=1, queue="o")
+    problem = story.problem()
+
+    room_left = as_result(problem, defragmented(story, target="first"))
+    nothing_starts = as_result(problem, defragmented(story))
+
+    assert [eviction.job for eviction in room_left.evictions] == ["low"]
+    (tiny,) = room_left.pending
+    assert (tiny.job, tiny.reason) == ("tiny", "not-asked")
+    assert tiny.text == "there is room for it; only first was asked for"
+    reasons = {waits.job: waits.reason for waits in nothing_starts.pending}
+    assert reasons == {"first": "gpu-short", "tiny": "not-asked"}
+
+
 @pytest.mark.parametrize("after", range(4))
 def test_ctrl_c_ends_the_search_and_the_best_so_far_is_the_answer(
     after: int, monkeypatch: pytest.MonkeyPatch
