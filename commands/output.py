@@ -96,7 +96,16 @@ def write_file(path: Path, content: str | bytes) -> None:
         The file cannot be written; what was there before is still there.
     """
     data = content.encode("utf-8") if isinstance(content, str) else content
-    target = path.resolve()
+    try:
+        _write(path.resolve(), data)
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        why = f"{path} cannot be written: {error.strerror}; name another file"
+        raise OSError(why) from error
+
+
+def _write(target: Path, data: bytes) -> None:
     if target.exists() and not target.is_file():
         target.write_bytes(data)  # a pipe or a device cannot be replaced
         return

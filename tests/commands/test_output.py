@@ -28,6 +28,15 @@ def test_a_failed_write_leaves_the_old_file(tmp_path: Path):
     assert list(tmp_path.iterdir()) == [target]
 
 
+def test_who_cannot_write_a_file_names_it_and_not_its_draft(tmp_path: Path):
+    target = tmp_path / "gone" / "plan.json"
+
+    with pytest.raises(OSError, match="name another file") as caught:
+        write_file(target, "new")
+
+    assert str(caught.value).startswith(f"{target} cannot be written: No such file")
+
+
 def test_a_link_keeps_pointing_at_the_file_that_is_written(tmp_path: Path):
     real = tmp_path / "real.json"
     real.write_text("old")
