@@ -112,9 +112,10 @@ def _headline(answer: Defragmentation, best: Point, result: SolveResult) -> Text
     bound = "" if best.proved else f" (at least {amount(best.cost_bound_gpu_s)})"
     parts = []
     if best.plan.moves:
-        parts.append(f"{plural(len(best.plan.moves), 'replica')} move")
+        parts.append(plural(len(best.plan.moves), "replica moves", "replicas move"))
     if best.plan.evictions:
-        parts.append(f"{plural(len(best.plan.evictions), 'running job')} give way")
+        stopping = len(best.plan.evictions)
+        parts.append(plural(stopping, "running job gives way", "running jobs give way"))
     what = " and ".join(parts) or "nothing moves"
     return Text.assemble(
         (answer.question.name, "bold"),

@@ -111,9 +111,11 @@ def _price(result: SolveResult) -> str:
     if result.evictions:
         stopped = sum(len(evicted.replicas) for evicted in result.evictions)
         jobs = plural(len(result.evictions), "running job")
-        parts.append(f"{plural(stopped, 'replica')} of {jobs} stop")
+        parts.append(
+            f"{plural(stopped, 'replica')} of {jobs} {'stops' if stopped == 1 else 'stop'}"
+        )
     if result.moves:
-        parts.append(f"{plural(len(result.moves), 'replica')} move")
+        parts.append(plural(len(result.moves), "replica moves", "replicas move"))
     cost = result.metrics.preemption_cost_gpu_s
     return f"{' and '.join(parts)}, at a cost of {amount(cost)} GPU-seconds"
 

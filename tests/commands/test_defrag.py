@@ -95,3 +95,18 @@ def test_options_that_do_not_go_together_are_refused(options: list[str], said: s
     assert done.code == 2
     assert said in done.err
     assert done.out == ""
+
+
+def test_one_of_something_is_told_in_the_singular(tmp_path: Path):
+    spec = tmp_path / "one.yaml"
+    spec.write_text(
+        "cluster: {pools: [{name: n, count: 1, gpus: 2}]}\n"
+        "running: [{job: low, gpus: 2, priority: -1, replicas: [{node: n-0, gpus: [0, 1]}]}]\n"
+        "jobs: [{name: j, gpus: 2}]\n"
+    )
+
+    asked_for = unstrand("solve", spec, "--defrag", "--for", "j", "--workers", "1").out
+    solved = unstrand("solve", spec, "--workers", "1").out
+
+    assert "j starts: 1 running job gives way, at a cost of 120 GPU-seconds" in asked_for
+    assert "1 replica of 1 running job stops, at a cost of 120 GPU-seconds" in solved
