@@ -117,27 +117,3 @@ def test_gpus_in_mig_mode_are_bought_too(tmp_path):
 
     (fix,) = json.loads(done.out)["fixes"]
     assert (fix["params"]["gpus"], fix["cost_gpu_s"]) == (1, 86_400)
-
-
-def test_the_empty_cluster_has_the_instances_that_exist(tmp_path):
-    """One plan may cut only one GPU, but both instances are there already."""
-    spec = tmp_path / "limit.yaml"
-    spec.write_text(
-        """
-        cluster:
-          nodes:
-            - name: n
-              gpus: 2
-              gpu_model: A30
-              mig:
-                - {gpu: 0, instances: [{profile: 4g.24gb, start: 0, used_by: x}]}
-                - {gpu: 1, instances: [{profile: 4g.24gb, start: 0, used_by: y}]}
-        mig: {limit: 1}
-        jobs: [{name: wait, mig: {4g.24gb: 2}}]
-        """
-    )
-
-    done = unstrand("explain", spec, "wait", "--output", "json")
-
-    told = json.loads(done.out)
-    assert (told["verdict"], [rule["rule"] for rule in told["core"]]) == ("waits", ["job", "held"])

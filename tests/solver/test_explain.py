@@ -336,6 +336,7 @@ def test_a_node_that_is_large_enough_but_for_a_failed_gpu_is_not_too_small():
 
 
 def test_instances_in_use_are_in_the_way_only_until_they_are_free():
+    """One plan may cut only one GPU, but both instances are there already."""
     problem = compiled("""
         cluster:
           nodes:
@@ -352,6 +353,7 @@ def test_instances_in_use_are_in_the_way_only_until_they_are_free():
     told = explain(problem, solve(problem, OPTIONS).plan, "j", OPTIONS)
 
     assert told.verdict == "waits"
+    assert rules(told) == {"job", "held"}
     assert told.pending.reason == "gpu-short"
     (node,) = told.nodes
     assert (node.reason, node.text) == ("gpu-short", "no slots free for 2 x 4g.24gb")
