@@ -17,7 +17,7 @@ from solver.result import FactValue
 from solver.room import Room, room_for
 from solver.slices import unused
 from solver.solution import Plan
-from solver.state import States, apply, empty_state, initial_states
+from solver.state import States, apply, initial_states
 from solver.stock import Seat, Stock
 from solver.workload import Job, ResourceName, Shape
 
@@ -51,15 +51,6 @@ class Desk:
         self._turn_stock = Stock(problem, self._turn)
         ranked = ((rank(problem, problem.job_by_name[p.job]), p) for p in plan.placements)
         self._coming = deque(sorted(ranked, key=lambda pair: pair[0]))
-
-    @cached_property
-    def empty(self) -> States:
-        """The nodes with nothing in use on them."""
-        return {node.name: empty_state(unused(node)) for node in self.problem.nodes}
-
-    @cached_property
-    def _empty_stock(self) -> Stock:
-        return Stock(self.problem, self.empty)
 
     @cached_property
     def entitled(self) -> metrics.Entitlements:
@@ -122,9 +113,7 @@ class Desk:
         return number(int(free.max(initial=0)) / GPU_MILLI)
 
     def _stock_of(self, states: States) -> Stock:
-        if states is self.after:
-            return self.stock
-        return self._turn_stock if states is self._turn else self._empty_stock
+        return self.stock if states is self.after else self._turn_stock
 
 
 def _opened(node: Node) -> Node:

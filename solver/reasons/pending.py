@@ -53,7 +53,6 @@ def _verdict(desk: Desk, job: Job, asked: str | None) -> Verdict:
         or where(desk, job, lambda: desk.at_turn(job))
         or nowhere(desk, job)
         or fair_share(desk, job)
-        or where(desk, job, lambda: desk.empty)
         or amounts(desk, job)
     )
 
