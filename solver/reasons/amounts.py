@@ -10,6 +10,7 @@ from solver import metrics
 from solver.cluster import GPU_MILLI
 from solver.fit import fit
 from solver.reasons.desk import Desk
+from solver.reasons.guaranteed import kept_by_guarantee
 from solver.reasons.verdict import Verdict, amount_text, main_shape, number, wish
 from solver.result import FactValue
 from solver.result_text import counted
@@ -40,6 +41,7 @@ def amounts(desk: Desk, job: Job) -> Verdict:
         text = f"wants {counted(number(needs), 'GPU')}{each}; {number(free)} free"
         elsewhere = number(desk.free_anywhere - free)
         text += f" where it may run, {elsewhere} elsewhere" if elsewhere else ""
+        text += kept_by_guarantee(desk, job)
         return Verdict("gpu-short", text, {"short": number(needs - free)})
     placed = room.placed
     best = desk.best_node(shape)

@@ -17,7 +17,7 @@ from solver.result import FactValue
 from solver.room import Room, room_for
 from solver.slices import unused
 from solver.solution import Plan
-from solver.state import States, apply, initial_states
+from solver.state import States, apply, empty_state, initial_states
 from solver.stock import Seat, Stock
 from solver.workload import Job, ResourceName, Shape
 
@@ -50,12 +50,27 @@ class Desk:
         self._turn = dict(before)
         self._turn_stock = Stock(problem, self._turn)
         ranked = ((rank(problem, problem.job_by_name[p.job]), p) for p in plan.placements)
+        self._without: dict[tuple[str, int], States] = {}
         self._coming = deque(sorted(ranked, key=lambda pair: pair[0]))
+
+    @cached_property
+    def empty(self) -> States:
+        """The nodes as they are, with nothing in use on them."""
+        return {node.name: empty_state(unused(node)) for node in self.problem.nodes}
+
+    @cached_property
+    def _empty_stock(self) -> Stock:
+        return Stock(self.problem, self.empty)
 
     @cached_property
     def entitled(self) -> metrics.Entitlements:
         """What each member of the tree of queues is entitled to."""
         return member_entitlements(self.problem)
+
+    @cached_property
+    def used(self) -> metrics.Usage:
+        """What each queue holds under the plan."""
+        return metrics.usage(self.problem, self.plan)
 
     def at_turn(self, job: Job) -> States:
         """What the job would find if only those that rank before it had started.
@@ -70,6 +85,19 @@ class Desk:
             self._turn_stock.put(shape, Seat(at, p.gpus, p.share_milli))
             self._turn[p.node] = self._turn_stock.states[at]
         return self._turn
+
+    def before_others(self, job: Job) -> States:
+        """What there would be if nothing of other queues had started that is no more urgent."""
+        key = (job.queue, job.priority)
+        if key not in self._without:
+            jobs = self.problem.job_by_name
+            kept = (
+                p
+                for p in self.plan.placements
+                if jobs[p.job].queue == job.queue or jobs[p.job].priority > job.priority
+            )
+            self._without[key] = apply(self.problem, initial_states(self.problem), kept)
+        return self._without[key]
 
     def room(self, states: States, job: Job) -> Room:
         """How much of a job finds room in the states of the plan or of a turn."""
@@ -113,7 +141,10 @@ class Desk:
         return number(int(free.max(initial=0)) / GPU_MILLI)
 
     def _stock_of(self, states: States) -> Stock:
-        return self.stock if states is self.after else self._turn_stock
+        if states is self.after:
+            return self.stock
+        # Nodes that have no room when empty are passed over in all other states too.
+        return self._turn_stock if states is self._turn else self._empty_stock
 
 
 def _opened(node: Node) -> Node:

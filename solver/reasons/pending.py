@@ -12,7 +12,7 @@ from solver.reasons.queue_rules import beyond_claim, fair_share, queue_limit
 from solver.reasons.start_group import partner
 from solver.reasons.turn import left_over, rank, waiting_part
 from solver.reasons.verdict import Verdict, main_shape, number
-from solver.reasons.where import nowhere, where
+from solver.reasons.where import never, nowhere, where
 from solver.result import FactValue, Pending
 from solver.solution import Plan
 from solver.workload import Job
@@ -51,6 +51,7 @@ def _verdict(desk: Desk, job: Job, asked: str | None) -> Verdict:
         or _left_out(desk, job, asked)
         or beyond_claim(desk, job)
         or where(desk, job, lambda: desk.at_turn(job))
+        or never(desk, job)
         or nowhere(desk, job)
         or fair_share(desk, job)
         or amounts(desk, job)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from solver import metrics
 from solver.cluster import GPU_MILLI
 from solver.problem import Problem
-from solver.queues import subtree
+from solver.queues import Member, subtree
 from solver.reasons.desk import Desk
 from solver.reasons.verdict import Verdict, amount_text, main_shape, number
 from solver.result import FactValue
@@ -30,7 +30,7 @@ def queue_limit(desk: Desk, job: Job) -> Verdict | None:
                 )
     if not queues or not desk.room(desk.after, job).fits:
         return None
-    used = metrics.usage(desk.problem, desk.plan)
+    used = desk.used
     for queue in queues:
         members = subtree(desk.problem.queues, queue.name)
         for resource, limit in queue.limit.items():
@@ -61,11 +61,42 @@ def beyond_claim(desk: Desk, job: Job) -> Verdict | None:
 
 def fair_share(desk: Desk, job: Job) -> Verdict | None:
     """What is missing is with other queues, and taking it would be more than a fair share."""
+    return _others_chosen(desk, job) or _others_keep(desk, job)
+
+
+def _others_chosen(desk: Desk, job: Job) -> Verdict | None:
+    """It would have room but for jobs of other queues, no more urgent, that start instead."""
+    problem = desk.problem
+    needs = desk.need(job, "gpu_milli")
+    families = problem.queue_tree.families
+    competing = [m for m in problem.queue_tree.path[job.queue] if len(families[m.family]) > 1]
+    if not needs or not competing:
+        return None
+    if not desk.room(desk.before_others(job), job).fits:
+        return None
+    used = desk.used
+    for member in competing:
+        entitled = desk.entitled[member.name]["gpu_milli"]
+        mine = metrics.member_usage(member, used)["gpu_milli"]
+        if mine + needs <= entitled:
+            continue
+        has, share, wants = (amount_text("gpu_milli", n) for n in (mine, entitled, needs))
+        free = number(desk.free(main_shape(problem, job)))
+        text = (
+            f"wants {wants}; {free} free once others start, and queue {named(member)} has"
+            f" {has} of the {share} that it is entitled to"
+        )
+        return Verdict("fair-share", text, {"entitled": entitled, "held": mine, "wanted": needs})
+    return None
+
+
+def _others_keep(desk: Desk, job: Job) -> Verdict | None:
+    """Work of other queues keeps what the job would have to take beyond a fair share."""
     problem = desk.problem
     needs = desk.need(job, "gpu_milli")
     if "fair_share" not in problem.preempt_for or not needs:
         return None
-    used = metrics.usage(problem, desk.plan)
+    used = desk.used
     free = desk.free(main_shape(problem, job)) * GPU_MILLI
     found: Verdict | None = None
     for member in problem.queue_tree.path[job.queue]:
@@ -82,14 +113,18 @@ def fair_share(desk: Desk, job: Job) -> Verdict | None:
         if mine + needs <= entitled:
             return None
         has, share, wants = (amount_text("gpu_milli", n) for n in (mine, entitled, needs))
-        who = member.queues[0] if member.is_own else member.name
         text = (
-            f"wants {wants}; {number(free / GPU_MILLI)} free, and queue {who}, which has"
+            f"wants {wants}; {number(free / GPU_MILLI)} free, and queue {named(member)}, which has"
             f" {has}, may take from others only up to its share of {share}"
         )
         facts: dict[str, FactValue] = {"entitled": entitled, "held": mine, "wanted": needs}
         found = found or Verdict("fair-share", text, facts)
     return found
+
+
+def named(member: Member) -> str:
+    """The queue whose work it is: of an inner queue's own work, that queue."""
+    return member.queues[0] if member.is_own else member.name
 
 
 def _with_ancestors(problem: Problem, name: str) -> list[Queue]:

@@ -48,6 +48,20 @@ def where(desk: Desk, job: Job, found: Callable[[], States]) -> Verdict | None:
     return None
 
 
+def never(desk: Desk, job: Job) -> Verdict | None:
+    """The first rule that alone would stand in the way even if nothing ran.
+
+    Of jobs with one role: how roles share an empty cluster is only guessed here.
+    """
+    if len(job.roles) > 1:
+        return None
+    told = where(desk, job, lambda: desk.empty)
+    if told is None:
+        return None
+    facts = {name: value for name, value in told.facts.items() if name != "free"}
+    return Verdict(told.reason, f"even if nothing ran: {told.text}", facts)
+
+
 def nowhere(desk: Desk, job: Job) -> Verdict | None:
     """No node would take a replica even when empty: the rules that stand in the way."""
     for role in job.roles:
@@ -91,7 +105,7 @@ def _tell_where(desk: Desk, job: Job, rule: Lift, states: States) -> Verdict:
                 f"{free} are free, but no {shape.gpus} on one node are joined"
             )
         case Lift.TOPOLOGY:
-            return _tell_topology(desk, job, facts)
+            return _tell_topology(desk, job, facts, states)
         case Lift.SPREAD:
             spread = job.spread
             assert spread is not None
@@ -120,19 +134,19 @@ def _tell_where(desk: Desk, job: Job, rule: Lift, states: States) -> Verdict:
     return Verdict(rule.value, text, facts)
 
 
-def _tell_topology(desk: Desk, job: Job, facts: dict[str, FactValue]) -> Verdict:
+def _tell_topology(desk: Desk, job: Job, facts: dict[str, FactValue], states: States) -> Verdict:
     assert job.topology is not None
     level = job.topology.within
-    wanted = amount_text("gpu_milli", desk.need(job, "gpu_milli"))
     if level == "island":
-        return _tell_island(desk, job, wanted, facts)
+        return _tell_island(desk, job, facts, states)
+    wanted = amount_text("gpu_milli", desk.need(job, "gpu_milli"))
     groups = desk.problem.groups[level].values()
     shape = main_shape(desk.problem, job)
     fewest = metrics.FewestGroups(desk.problem)
     needed = max(fewest(r.shape, "node", r.min_replicas) for r in job.roles)
     largest = max((sum(hosts(n, shape) for n in nodes) for nodes in groups), default=0)
     best = max(
-        (sum(desk.after[n.name].free_milli for n in nodes if hosts(n, shape)) for nodes in groups),
+        (sum(states[n.name].free_milli for n in nodes if hosts(n, shape)) for nodes in groups),
         default=0,
     )
     facts |= {"needs_nodes": needed, "largest_domain_nodes": largest}
@@ -146,13 +160,14 @@ def _tell_topology(desk: Desk, job: Job, facts: dict[str, FactValue]) -> Verdict
     return Verdict(Lift.TOPOLOGY.value, text, facts)
 
 
-def _tell_island(desk: Desk, job: Job, wanted: str, facts: dict[str, FactValue]) -> Verdict:
+def _tell_island(desk: Desk, job: Job, facts: dict[str, FactValue], states: States) -> Verdict:
+    wanted = amount_text("gpu_milli", desk.need(job, "gpu_milli"))
     shape = main_shape(desk.problem, job)
     free = {
-        (node.name, part): sum(desk.after[node.name].gpu_left[gpu] for gpu in part)
+        (node.name, part): sum(states[node.name].gpu_left[gpu] for gpu in part)
         for node in desk.problem.nodes
         if set(refusals(node, shape)) <= {"no-nvlink-set"}
-        for part in parts_now(node, desk.after[node.name])
+        for part in parts_now(node, states[node.name])
     }
     best = max(free.values(), default=0) / GPU_MILLI
     facts["best_group_free"] = number(best)

@@ -379,6 +379,7 @@ def test_what_could_never_run_is_explained_by_its_rules_not_by_who_runs():
 
     assert told.verdict == "impossible"
     assert rules(told) == {"job", "topology", "capacity"}
+    assert told.pending.reason == "no-domain-big-enough"
 
 
 def test_gpus_that_are_free_where_the_job_may_not_run_are_said_to_be_elsewhere():

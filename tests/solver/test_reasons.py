@@ -15,7 +15,8 @@ from solver.options import SolveOptions
 from solver.problem import Problem
 from solver.result import SolveStatus
 from solver.room import Lift, lifted
-from solver.workload import Job, Queue, RunningJob, RunningReplica
+from solver.slices import unused
+from solver.workload import Job, Preemption, Queue, RunningJob, RunningReplica
 from tests.scenario import Scenario, role
 from tests.strategies import small_problems
 
@@ -109,6 +110,47 @@ def test_room_that_was_left_for_a_guarantee_is_not_for_what_goes_beyond_it():
     outcome.expect("b").waits("fair-share")
 
 
+def test_a_queue_that_is_due_no_more_is_told_so_where_others_start_instead():
+    story = Scenario().node("n1", gpus=4).queue("web").queue("scraps", weight=0)
+    for name in "abcd":
+        story.job(name, gpus=1, queue="web")
+    story.job("left", gpus=1, queue="scraps").job("wide", gpus=8, queue="scraps")
+
+    outcome = story.solve()
+
+    outcome.expect("left").waits("fair-share", entitled=0, held=0)
+    outcome.expect("wide").waits("impossible")
+
+
+def test_a_guarantee_that_keeps_less_urgent_work_in_place_is_named():
+    story = Scenario().node("n1", gpus=4).node("n2", gpus=4)
+    story.queue("prod", quota=4).queue("lab", quota=4)
+    story.running("old", "n1", range(4), queue="lab")
+    story.running("vip", "n2", range(4), queue="prod", preemption=Preemption(allowed=False))
+
+    outcome = story.job("urgent", gpus=4, queue="prod", priority=9).solve()
+
+    outcome.expect("urgent").waits("gpu-short")
+    (told,) = outcome.result.pending
+    assert told.text == (
+        "wants 4 GPUs; 0 free; old is less urgent, but within what queue lab is guaranteed"
+    )
+
+
+def test_what_one_rack_could_not_take_even_empty_is_not_called_a_shortage_of_gpus():
+    story = Scenario(levels=("rack",))
+    for at in range(4):
+        story.node(f"n{at}", gpus=8, at={"rack": f"r{at % 2}"})
+    story.running("all", [(f"n{at}", range(8)) for at in range(4)])
+
+    outcome = story.job("wide", replicas=3, gpus=8, within="rack").solve()
+
+    outcome.expect("wide").waits("no-domain-big-enough", needs_nodes=3, largest_domain_nodes=2)
+    (told,) = outcome.result.pending
+    assert told.text.startswith("even if nothing ran: wants 24 GPUs (3 nodes) within one rack")
+    assert told.facts["free"] == 0
+
+
 # Any problem
 
 
@@ -147,6 +189,11 @@ def opened(problem: Problem) -> Problem:
         for n in problem.nodes
     )
     return replace(problem, nodes=nodes, running=())
+
+
+def idle(problem: Problem) -> Problem:
+    """The cluster as it is, with nothing on it."""
+    return replace(problem, nodes=tuple(map(unused, problem.nodes)), running=())
 
 
 def before(problem: Problem, job: Job, plan: Plan) -> list[Placement]:
@@ -198,11 +245,23 @@ def test_the_rule_that_is_named_is_the_one_in_the_way(problem):
             assert partner.start_group == job.start_group
         elif told.reason == "fair-share":
             assert fits == bool(result.evictions or result.moves)
+            if "once others start" in told.text:
+                jobs = problem.job_by_name
+                own = [
+                    p
+                    for p in after
+                    if jobs[p.job].queue == job.queue or jobs[p.job].priority > job.priority
+                ]
+                assert has_room(problem, job, own), told
         else:
             assert not fits, told
         if told.reason in {lift.value for lift in EVERYWHERE}:
             without = lifted(job, [Lift(told.reason)])
-            assert has_room(problem, without, after) or has_room(problem, without, turn), told
+            if told.text.startswith("even if nothing ran"):
+                assert not has_room(idle(problem), job, ()), told
+                assert has_room(idle(problem), without, ()), told
+            else:
+                assert has_room(problem, without, after) or has_room(problem, without, turn), told
         if told.reason.startswith("gpu-") and "may have" not in told.text:
             for lift in (*EVERYWHERE, Lift.CPU, Lift.MEMORY):
                 assert not has_room(problem, lifted(job, [lift]), after), (told, lift)
