@@ -70,15 +70,21 @@ class MovingScheduler(LineScheduler):
         return True
 
     def _question(self, unit: Unit) -> Problem | None:
-        """What may move, with surplus out of the way; None: there is too little, in any pieces."""
+        """What may move, with surplus out of the way.
+
+        None: there is too little, in any pieces, or a limit stands in the way.
+        """
         cluster, draft = self.cluster, self.cluster.draft
         mark = draft.mark()
         drop_surplus(cluster)
         free_milli = sum(draft.board.free_milli(n) for n in range(len(draft.board.nodes)))
         found = None
-        if free_milli >= sum(life.wanting_milli for life in unit.lives):
+        jobs = [minimum(job) for job in unit.jobs]
+        enough = free_milli >= sum(life.wanting_milli for life in unit.lives)
+        # A running share of some memory counts for what it holds in the question, and may be
+        # counted for more here, as on the smallest card: the limit has to hold both ways.
+        if enough and draft.allows(jobs):
             running = [_movable(cluster, job) for job in cluster.running_jobs()]
-            jobs = [minimum(job) for job in unit.jobs]
             found = replace(cluster.snapshot(jobs, running), preempt_for=())
         draft.roll_back(mark)
         return found

@@ -32,7 +32,8 @@ def as_result(problem: Problem, answer: Defragmentation, notes: Iterable[str] = 
     if answer.target is not None and others:
         said.append(f"only {answer.target} was asked for: what else waits is left out of it")
     if answer.target is None and problem.pending:
-        said.append("nothing starts by itself: solve again once the moves are made")
+        again = ": solve again once the moves are made" if best.plan.moves else ""
+        said.append(f"nothing starts by itself{again}")
     return SolveResult(
         status=SolveStatus.OPTIMAL if answer.proved else SolveStatus.FEASIBLE,
         policy="cp-sat",
@@ -50,10 +51,9 @@ def as_result(problem: Problem, answer: Defragmentation, notes: Iterable[str] = 
 
 
 def _pending(problem: Problem, target: str | None, plan: Plan) -> tuple[Pending, ...]:
-    """Where nothing is to start, jobs wait for the reasons that they have now."""
-    if target is None:
-        return pending(problem, Plan(), asked="moves alone were asked for, so nothing starts")
-    return pending(problem, plan, asked=f"only {target} was asked for")
+    """Why jobs wait once the steps are done."""
+    alone = "moves alone were asked for, so nothing starts"
+    return pending(problem, plan, alone if target is None else f"only {target} was asked for")
 
 
 def _terms(answer: Defragmentation, best: Point) -> tuple[ObjectiveTerm, ...]:

@@ -26,7 +26,11 @@ def makes_way(problem: Problem, plan: Plan, name: str) -> tuple[str, ...]:
             if numbers:
                 part = f"{counted(len(numbers), 'replica')} of {len(job.replicas)}"
                 cost = f"{cost_of(job, numbers):,} GPU-s"
-                told.append(f"{job.name} {what} where it starts: {part}, {cost}")
+                said = f"{job.name} {what} where it starts: {part}, {cost}"
+                every = plan.displaced[job.name]
+                if len(every) > len(gone):
+                    said += f"; in the whole plan {len(every)}, {cost_of(job, every):,} GPU-s"
+                told.append(said)
     return tuple(told)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -117,6 +117,17 @@ class Draft:
                 return True
             self.roll_back(mark)
         return False
+
+    def allows(self, jobs: Iterable[Job]) -> bool:
+        """Whether the limits of queues leave room for the minimums of all these jobs."""
+        mark = self.mark()
+        allowed = True
+        for job in jobs:
+            allowed = allowed and self.ledger.allows(job.queue, self._minimum_amounts(job))
+            for role in job.roles:
+                self.reserve(job.queue, role.shape, role.min_replicas)
+        self.roll_back(mark)
+        return allowed
 
     def add(self, job: Job, role: Role) -> bool:
         """Place one more replica of a role: an independent one, or one above the minimum.

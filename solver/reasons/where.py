@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
 
 from solver import metrics
@@ -16,6 +17,19 @@ from solver.room import Lift, lifted
 from solver.state import States
 from solver.workload import Job, Shape
 from topology.links import Link
+
+NAMED = 3
+"""As many kinds of nodes are told apart."""
+
+_SAID = {
+    "impossible": "too small",
+    "not-ready": "not ready",
+    "model-mismatch": "of other models",
+    "no-nvlink-set": "not joined so by NVLink",
+    "taint": "tainted",
+    "label": "labelled otherwise",
+}
+"""What a node is that refuses by a rule."""
 
 WHERE = (
     Lift.TAINT,
@@ -72,8 +86,10 @@ def nowhere(desk: Desk, job: Job) -> Verdict | None:
         reason = next((r for r in closest if r in {lift.value for lift in WHERE}), None)
         if reason is None:
             continue
-        names = ", ".join(sorted({r for rules in found for r in rules}))
-        return Verdict(reason, f"no node would take it, even empty ({names})", {})
+        kinds = Counter(" and ".join(_SAID.get(r, r) for r in rules) for rules in found)
+        told = [f"{counted(many, 'node')} {rules}" for rules, many in kinds.most_common(NAMED)]
+        told += ["…"] if len(kinds) > NAMED else []
+        return Verdict(reason, f"no node would take it, even empty ({', '.join(told)})", {})
     return None
 
 

@@ -58,6 +58,27 @@ def test_shares_and_instances_come_and_go_and_nothing_is_given_twice(order, plac
     assert all(job.state is State.FINISHED for job in outcome.jobs)
 
 
+def test_shares_by_memory_count_on_a_limit_as_on_the_smallest_card_wherever_they_are():
+    """On its H100 `first` holds half a GPU; a limit counts it as one, and so there is none left."""
+    text = """
+cluster: {nodes: [{name: large, gpu_model: H100-80GB, gpus: 1},
+                  {name: small, gpu_model: A100-40GB, gpus: 3}]}
+queues: [{name: red, limit: {gpus: 1.8}}]
+jobs:
+  - {name: first, queue: red, gpu_memory: 20Gi, replicas: 2, gpu_models: [H100-80GB],
+     duration: 10s}
+  - {name: second, queue: red, gpu_memory: 20Gi, replicas: 2, duration: 10s}
+"""
+    loaded = parse_spec(text, "spec.yaml", None)
+
+    outcome = simulate(
+        scenario_of(loaded, compile_spec(loaded)), "defrag+best-fit", observers=[Audit()]
+    )
+
+    first, second = outcome.jobs
+    assert second.start_ms == first.end_ms
+
+
 def test_replicas_that_become_jobs_bear_names_of_their_own():
     text = """
 cluster: {nodes: [{name: n, gpus: 8}]}

@@ -92,6 +92,18 @@ def test_who_makes_way_for_a_job_that_starts_is_told_with_its_price():
     assert told.notes == ("web stops where it starts: 2 replicas of 2, 240 GPU-s",)
 
 
+def test_the_price_of_a_whole_gang_is_told_where_two_jobs_start_in_its_place():
+    story = Scenario().node("n1", gpus=8).node("n2", gpus=8)
+    story.running("gang", [("n1", range(8)), ("n2", range(8))])
+    story.job("a", gpus=8, priority=1).job("b", gpus=8, priority=1)
+
+    told = explained(story, "a")
+
+    assert told.notes == (
+        "gang stops where it starts: 1 replica of 2, 480 GPU-s; in the whole plan 2, 960 GPU-s",
+    )
+
+
 def test_nodes_to_add_are_like_those_there_without_their_failed_gpus():
     story = Scenario().node("n", gpus=8, unhealthy=[7]).job("big", gpus=8)
 
