@@ -62,15 +62,27 @@ def read_prices(path: Path | None, names: Iterable[str]) -> SavedPrices | None:
     typer.BadParameter
         None of the policies places by prices.
     """
-    from solver.greedy.bid_price import BID_PRICES
     from specs.prices import load_prices
 
     if path is None:
         return None
+    check_priced(names, "--prices")
+    return load_prices(path)
+
+
+def check_priced(names: Iterable[str], option: str) -> None:
+    """Refuse an option about prices where nobody places by any.
+
+    Raises
+    ------
+    typer.BadParameter
+        None of the policies places by prices.
+    """
+    from solver.greedy.bid_price import BID_PRICES
+
     if not any(name.rpartition("+")[2] in BID_PRICES for name in names):
         text = f"none of these policies places by prices; {BID_PRICES[0]} does"
-        raise typer.BadParameter(text, param_hint="--prices")
-    return load_prices(path)
+        raise typer.BadParameter(text, param_hint=option)
 
 
 def answer(

@@ -107,6 +107,15 @@ def simulate(
         ),
     ] = None,
     prices: PricesOption = None,
+    price_window: Annotated[
+        str | None,
+        typer.Option(
+            "--price-window",
+            metavar="DURATION",
+            help="Make the prices of bid-price anew when the arrivals of so long are not those "
+            "that they were made for (default: never).",
+        ),
+    ] = None,
     max_size: MaxSizeOption = None,
 ) -> None:
     """Replay a workload under several policies and compare: waits, utilization, stranded GPUs.
@@ -134,6 +143,7 @@ def simulate(
         penalty=penalty,
         round_=round_,
         prices=prices,
+        price_window=price_window,
         max_size=max_size,
     )
     question = read_question(asked, save, plotted=plot is not None)

@@ -65,6 +65,7 @@ class Asked:
     penalty: float = 0.0
     round_: str | None = None
     prices: Path | None = None
+    price_window: str | None = None
     max_size: str | None = None
 
 
@@ -326,8 +327,25 @@ def _options(asked: Asked, names: Sequence[str]) -> SimulationOptions:
     if asked.round_ is not None:
         rolling = Rolling(every_ms=round(duration_s(asked.round_, "--round") * 1000))
     return SimulationOptions(
-        penalty=asked.penalty, rolling=rolling, prices=read_prices(asked.prices, names)
+        penalty=asked.penalty,
+        rolling=rolling,
+        prices=read_prices(asked.prices, names),
+        price_window_ms=_price_window_ms(asked, names),
     )
+
+
+def _price_window_ms(asked: Asked, names: Sequence[str]) -> int | None:
+    from commands.inputs import duration_s
+    from commands.policies import check_priced
+
+    if asked.price_window is None:
+        return None
+    window_ms = round(duration_s(asked.price_window, "--price-window") * 1000)
+    if window_ms <= 0:
+        rule = f'"{asked.price_window}" is no time; write one such as 24h'
+        raise typer.BadParameter(rule, param_hint="--price-window")
+    check_priced(names, "--price-window")
+    return window_ms
 
 
 def run_sweep(

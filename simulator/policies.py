@@ -48,12 +48,16 @@ class SimulationOptions:
         How ``cp-sat`` is asked.
     prices
         What ``bid-price`` places by instead of prices of its own.
+    price_window_ms
+        ``bid-price`` makes its prices anew when the arrivals of so long are no more those that
+        they were made for; None: never.
     """
 
     penalty: float = 0.0
     deadlock_timeout_ms: int = TIMEOUT_MS
     rolling: Rolling = field(default_factory=Rolling)
     prices: SavedPrices | None = None
+    price_window_ms: int | None = None
 
 
 SchedulerFactory = Callable[[Cluster, SimulationOptions], Scheduler]
@@ -99,7 +103,7 @@ class SimulationPolicy:
 
     def cluster(self, scenario: Scenario, seed: int, options: SimulationOptions) -> Cluster:
         """The scenario's machines under this policy's placement."""
-        placement = placement_of(scenario, self.placement, seed, options.prices)
+        placement = placement_of(scenario, self.placement, seed, options)
         return Cluster(scenario, placement, options.penalty)
 
     def scheduler(self, cluster: Cluster, options: SimulationOptions) -> Scheduler:
@@ -119,13 +123,21 @@ class SimulationPolicy:
 
 
 def placement_of(
-    scenario: Scenario, name: str, seed: int, prices: SavedPrices | None = None
+    scenario: Scenario, name: str, seed: int, options: SimulationOptions | None = None
 ) -> PlacementPolicy:
     """Where replicas go; under ``cp-sat``, those that it has no answer for."""
     if name == "fgd":
         return FragmentationGradient(scenario.workload)
     if name in BID_PRICES:
-        return bid_price_policy(scenario.problem, scenario.offered, scenario.workload, name, prices)
+        asked = options or SimulationOptions()
+        return bid_price_policy(
+            scenario.problem,
+            scenario.offered,
+            scenario.workload,
+            name,
+            asked.prices,
+            asked.price_window_ms,
+        )
     return PLACEMENTS[DEFAULT_PLACEMENT if name == CP_SAT else name](scenario.problem, seed)
 
 

@@ -81,6 +81,7 @@ class Cluster:
     def __init__(self, scenario: Scenario, policy: PlacementPolicy, penalty: float = 0.0) -> None:
         self.scenario = scenario
         self.problem: Problem = scenario.problem
+        self._placement = policy
         self.draft = Draft(self.problem, policy)
         self.stretch = Stretch(self.problem, penalty)
         self.agenda = Agenda()
@@ -124,6 +125,7 @@ class Cluster:
         self.waiting[life.name] = life
         self.last_change_ms = self.now_ms
         self._count(life)
+        self._placement.hear(life.arrival.job, self.now_ms)
         self._note("arrive", life)
 
     def refuse(self, life: Life, state: State, reason: str) -> None:

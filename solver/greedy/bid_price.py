@@ -16,10 +16,12 @@ from solver.fit import feasible_gpus, pick_gpus, share_milli_on
 from solver.fragmentation import TargetWorkload
 from solver.greedy.scoring import PlacementPolicy, Scale, Score, ratio
 from solver.prices.book import PriceBook, price_book
+from solver.prices.market import CPU_WORTH
+from solver.prices.observed import Observed
 from solver.prices.saved import SavedPrices, book_of
 from solver.problem import Problem
 from solver.state import NodeState
-from solver.workload import Shape
+from solver.workload import Job, Shape
 
 FRAGMENTATION_WEIGHT = 0.07
 CPU_LEFT_MILLI = 15.0
@@ -89,6 +91,45 @@ class BidPrice(PlacementPolicy):
         )
 
 
+class ObservedBidPrice(BidPrice):
+    """Least opportunity cost, at prices that are made anew when the arrivals have drifted.
+
+    Parameters
+    ----------
+    problem
+        Whose nodes are priced.
+    observed
+        The arrivals.
+    few
+        Whether to look at a few futures only.
+    """
+
+    def __init__(
+        self,
+        book: PriceBook,
+        workload: TargetWorkload,
+        problem: Problem,
+        observed: Observed,
+        *,
+        few: bool,
+    ) -> None:
+        super().__init__(book, workload, Scale.of(problem))
+        self._problem, self._observed, self._few = problem, observed, few
+
+    def hear(self, job: Job, at_ms: int) -> None:
+        """Count the job, and make prices for what comes now where it is not what came before."""
+        drifted = [
+            self._observed.hear(role.shape, role.replicas, at_ms)
+            for role in job.roles
+            if not role.shape.slices
+        ]
+        if any(drifted):
+            coming = self._observed.renew()
+            self._book = price_book(self._problem.nodes, coming, few=self._few)
+            self._workload = TargetWorkload(coming)
+            self.edition += 1
+
+
 BID_PRICES = ("bid-price", "bid-price-cheap")
 """Its names: with all futures, and with a few."""
 
@@ -99,10 +140,22 @@ def bid_price_policy(
     workload: TargetWorkload,
     name: str,
     saved: SavedPrices | None = None,
+    window_ms: int | None = None,
 ) -> BidPrice:
-    """The policy of that name, at saved prices or priced from a demand on a problem's nodes."""
+    """The policy of that name, at saved prices or priced from a demand on a problem's nodes.
+
+    Parameters
+    ----------
+    window_ms
+        Prices are made anew when the arrivals of so long are not those that they were made for.
+    """
     if saved is not None:
         book = book_of(saved, problem.nodes)
     else:
         book = price_book(problem.nodes, demand, few=name == BID_PRICES[1])
-    return BidPrice(book, workload, Scale.of(problem))
+    if window_ms is None:
+        return BidPrice(book, workload, Scale.of(problem))
+    observed = Observed(
+        window_ms, demand, lambda shape: problem.gpu_milli(shape) + CPU_WORTH * shape.cpu_milli
+    )
+    return ObservedBidPrice(book, workload, problem, observed, few=name == BID_PRICES[1])

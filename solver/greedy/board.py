@@ -95,6 +95,12 @@ class _Sheet:
         """Moves are counted from 0 again."""
         self.room, self.seen, self.ranking, self.ranked = None, 0, None, 0
 
+    def score_again(self) -> None:
+        """The policy has changed its mind."""
+        self.scores.clear()
+        self.picks.clear()
+        self.ranking, self.ranked = None, 0
+
 
 @dataclass(frozen=True, slots=True)
 class _Field:
@@ -137,6 +143,7 @@ class Board:
         self.all = range(len(problem.nodes))
         self.number: Mapping[str, int] = {node.name: n for n, node in enumerate(problem.nodes)}
         self._policy = policy
+        self._edition = policy.edition
         self._situations: list[Situation] = []
         self._ids: dict[tuple[int, NodeState, frozenset[str]], int] = {}
         self._masked: dict[tuple[int, frozenset[int]], int] = {}
@@ -225,6 +232,10 @@ class Board:
         )
 
     def _sheet(self, shape: Shape) -> _Sheet:
+        if self._policy.edition != self._edition:
+            self._edition = self._policy.edition
+            for known in self._sheets.values():
+                known.score_again()
         sheet = self._sheets.get(shape)
         if sheet is None:
             sheet = self._sheets[shape] = _Sheet()

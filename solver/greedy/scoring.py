@@ -148,6 +148,12 @@ class PlacementPolicy(ABC):
     inside_out = False
     """Whether gangs go into the smallest group that has room, rather than the first one."""
 
+    edition = 0
+    """Another number as soon as scores and picks of before do not hold any more."""
+
+    def hear(self, job: Job, at_ms: int) -> None:  # noqa: B027 (most policies do not care)
+        """Hear that a job has come, at a time of the simulation."""
+
     def begin(self, job: Job) -> None:  # noqa: B027 (most policies do not care)
         """Hear which job is placed next; replica by replica, whoever it belongs to, by default."""
 

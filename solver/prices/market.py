@@ -23,8 +23,12 @@ CPU_STEPS = 256
 NO_ACCESS = frozenset({"not-ready", "cordoned", "taint", "label", "model-mismatch"})
 """Refusals by which a shape cannot come to a node, whatever is left there."""
 
-CPU_WORTH = 0.5
-"""Worth of a milli-CPU of work without GPUs, in milli-GPU: it is to be served too."""
+CPU_WORTH = 0.002
+"""Worth of a milli-CPU of work without GPUs, in milli-GPU: it takes what GPUs can spare.
+
+Were it worth as much as the CPU that GPUs come with, prices would keep CPU for it on nodes whose
+GPUs need it: 0.5 costs 1.3 points of the GPUs on openb's cpu250.
+"""
 
 
 @dataclass(frozen=True, slots=True)

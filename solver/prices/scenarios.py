@@ -25,21 +25,13 @@ LEAST_CPU_FACTOR = 0.3
 LOSS_RATIO = 0.003
 """What of the cluster's GPUs may be lost at the critical CPU factor."""
 
-NOISE = 20.0
+NOISE = 5.0
 """Variance over mean of a shape's demand in the futures (Gamma): 1 would be mere chance.
 
-Much noise makes the prices of the futures differ, which is what their mean lives off. It changes
-which work comes, not how much CPU all of it wants: that is what the CPU factors are for.
+Much noise makes the prices of the futures differ, which is what their mean lives off.
 """
 
 NOISE_SEED = 42
-
-OVERLOAD = 1.15
-"""Demand of the futures over the GPUs of the cluster.
-
-Prices only say what to do without where more is asked for than there is: on the openb list,
-futures that ask for less than everything give worse placements.
-"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,26 +45,19 @@ class Future:
 def futures(market: Market, *, few: bool = False) -> tuple[float, tuple[Future, ...]]:
     """The critical CPU factor, and the futures around it: all, or a few."""
     lp = ConfigurationLp(market)
-    mean = OVERLOAD * np.array(market.demand)
+    mean = np.array(market.demand)
     critical = critical_factor(lp, market, mean)
     random = np.random.default_rng(NOISE_SEED)
-    cpu_milli = np.array([shape.cpu_milli for shape in market.shapes])
     found = []
     for spread in FEW_SPREAD if few else SPREAD:
         factor = min(MOST_CPU_FACTOR, critical * spread)
         demand = random.gamma(np.maximum(mean, 1e-9) / NOISE, NOISE)
-        if cpu_milli @ demand:
-            demand = demand * ((cpu_milli @ mean) / (cpu_milli @ demand))
         found.append(Future(factor, lp.solve(demand, factor).prices))
     return critical, tuple(found)
 
 
 def critical_factor(lp: ConfigurationLp, market: Market, demand: Floats) -> float:
-    """The least factor of all CPU at which hardly anything of a demand is lost, to 0.02.
-
-    The demand has to be the one that the futures have: centred on the factor for less work, they
-    are all short of CPU, and their prices know nothing else (openb's cpu250 fell below FGD so).
-    """
+    """The least factor of all CPU at which hardly anything of a demand is lost, to 0.02."""
     enough = lp.solve(demand, MOST_CPU_FACTOR).value - LOSS_RATIO * market.capacity_milli
     low, high = LEAST_CPU_FACTOR, MOST_CPU_FACTOR
     while high - low > 0.02:
