@@ -4,7 +4,7 @@ Published orders of pods and nodes, arrivals only. Every run is replayed by `sol
 books of the benchmark's own: no rule broken, and no pod turned away that fitted. Sizes: ``short``
 (default, seed 42), ``tuned`` (the workloads and seeds that parameters were chosen on), ``full``
 (every workload and seed), ``cheap`` (few futures, default), ``lives`` (departures at a steady
-load), ``wrong`` (prices of another workload).
+load), ``wrong`` (prices of another workload), ``drift`` (a workload that changes).
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from time import perf_counter
 
 import numpy as np
 
+from benchmarks.drift import STEADY_LOAD, drift_rows, living, mean_life_s
 from benchmarks.openb import CAPACITY_MILLI, OPENB, WORKERS, _curves, workloads
 from benchmarks.registry import Benchmark, Row
 from simulator.levels import levels
@@ -46,7 +47,6 @@ CEILING: Mapping[str, float] = {
 }  # fmt: skip
 """Estimate of what a policy that never refuses can reach; models are ignored in it."""
 
-STEADY_LOAD = 0.95
 STEADY_SEEDS = range(42, 47)
 
 
@@ -154,6 +154,8 @@ def run(size: str | None) -> Iterator[Row]:
         yield from _lives()
     if size in (None, "wrong"):
         yield from _wrong()
+    if size in (None, "drift"):
+        yield from drift_rows()
 
 
 def _against(runs: Mapping[str, Sequence[int]], policy: str, target: float | None) -> Iterator[Row]:
@@ -232,27 +234,11 @@ def _steady(seed: int) -> Scenario:
     that are there at time 0 are as many as a life lasts seconds, with such lives too.
     """
     base = TraceSource("openb", str(OPENB), "default").scenario(seed)
-    random = Random(seed)
-    n_gpus = sum(node.n_gpus for node in base.nodes)
-    asked = [a.job.roles[0].shape for a in base.arrivals]
-    gpus = mean(s.gpus + s.share_milli / GPU_MILLI for s in asked)
-    mean_life_s = STEADY_LOAD * n_gpus / gpus
-    first = round(mean_life_s)
-    arrivals = (base.arrivals * (2 + first // len(base.arrivals)))[: first + len(base.arrivals)]
-    return replace(
-        base,
-        name="openb default, steady",
-        arrivals=tuple(
-            replace(
-                a,
-                job=replace(a.job, name=f"{n}-{a.job.name}"),
-                arrival_ms=1000 * max(0, n - first),
-                duration_ms=max(1, round(1000 * random.expovariate(1 / mean_life_s))),
-            )
-            for n, a in enumerate(arrivals)
-        ),
-        demand=base.offered,
-    )
+    life_s = mean_life_s(base)
+    first = round(life_s)
+    pods = (base.arrivals * (2 + first // len(base.arrivals)))[: first + len(base.arrivals)]
+    arrivals = living([(pod, life_s) for pod in pods], first, Random(seed))
+    return replace(base, name="openb default, steady", arrivals=arrivals, demand=base.offered)
 
 
 def _life(policy: str, seed: int) -> tuple[float, int]:
@@ -304,6 +290,6 @@ def _wrong() -> Iterator[Row]:
 FGD_RACE = Benchmark(
     name="fgd-race",
     text="bid prices against the published policies, every run replayed by the checker",
-    sizes=("short", "tuned", "full", "cheap", "lives", "wrong"),
+    sizes=("short", "tuned", "full", "cheap", "lives", "wrong", "drift"),
     run=run,
 )

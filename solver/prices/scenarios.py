@@ -33,6 +33,14 @@ Much noise makes the prices of the futures differ, which is what their mean live
 
 NOISE_SEED = 42
 
+OVERLOAD = 1.1
+"""Demand of the futures over the GPUs of the cluster.
+
+Prices only say what to do without where more is asked for than there is. Where work leaves again,
+futures that just fill the cluster drop more large pods than FGD does; where CPU is scarce, those
+that overfill it give up half a point.
+"""
+
 
 @dataclass(frozen=True, slots=True)
 class Future:
@@ -45,7 +53,7 @@ class Future:
 def futures(market: Market, *, few: bool = False) -> tuple[float, tuple[Future, ...]]:
     """The critical CPU factor, and the futures around it: all, or a few."""
     lp = ConfigurationLp(market)
-    mean = np.array(market.demand)
+    mean = OVERLOAD * np.array(market.demand)
     critical = critical_factor(lp, market, mean)
     random = np.random.default_rng(NOISE_SEED)
     found = []
