@@ -131,3 +131,16 @@ def test_a_file_that_is_not_there_is_named(tmp_path: Path):
 
     assert done.code == 3
     assert "none.json" in done.err
+
+
+def test_a_window_of_arrivals_is_a_time_and_for_those_who_place_by_prices():
+    ours = ("simulate", SPEC, "--policies", "bid-price-cheap", "--price-window")
+
+    assert unstrand(*ours, "24h").code == 0
+    for wrong in ("0s", "soon"):
+        done = unstrand(*ours, wrong)
+        assert done.code == 2
+        assert "--price-window" in done.err
+    done = unstrand("simulate", SPEC, "--policies", "best-fit", "--price-window", "24h")
+    assert done.code == 2
+    assert "--price-window: none of these policies places by prices" in done.err
